@@ -51,6 +51,8 @@ Messages name what is wrong, and the remedy. Nothing here does I/O or imports an
 
 from typing import TYPE_CHECKING
 
+from shiftwork.sentences import sentence
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -316,11 +318,11 @@ def nearest(name: str, known: "Iterable[str]") -> str:
     names = sorted(known)
     meant = meant_by(name, names)
     if meant:
-        return f"did you mean {' or '.join(map(repr, meant))}?"
+        return sentence("did you mean {names}?", names=" or ".join(map(repr, meant)))
     if not names:
-        return "there are none"
+        return sentence("there are none")
     shown = ", ".join(names[:_NAMES_SHOWN]) + (", …" if len(names) > _NAMES_SHOWN else "")
-    return f"there are: {shown}"
+    return sentence("there are: {names}", names=shown)
 
 
 def same_as(name: str, known: "Iterable[str]") -> str | None:

@@ -20,6 +20,9 @@ Parts: TypeAlias = list[Any]
 """A sentence in plain values: the template and its values, by name, or the joint and the parts that it joins. A value
 is a text, or the parts of a sentence."""
 
+Say: TypeAlias = Callable[..., str]
+"""`sentence` or `unsaid`."""
+
 _HOLE: Final = re.compile(r"\{(\w+)\}")
 
 
@@ -29,14 +32,18 @@ class Sentence(str):
     __slots__ = ("template", "values")
 
     template: str
-    values: Mapping[str, str] | Sequence[str]
+    values: Mapping[str, object] | Sequence[str]
     """The values by the names of their holes; or the parts of a series, of which the template is the joint."""
 
 
-def sentence(template: str, /, **values: object) -> Sentence:
+def sentence(template: str, /, **values: object) -> str:
     """Return a sentence: the template with these values in its holes."""
-    texts = {name: value if isinstance(value, str) else str(value) for name, value in values.items()}
-    return _made(template.format_map(texts) if texts else template, template, texts)
+    return _made(template.format_map(values) if values else template, template, values)
+
+
+def unsaid(_: str, /, **__: object) -> str:
+    """Take the place of `sentence` where nobody reads what is said."""
+    return ""
 
 
 def series(joint: str, parts: Sequence[str]) -> str:
@@ -77,13 +84,13 @@ def error_text(error: BaseException) -> str:
     return first if isinstance(first, Sentence) else str(error)
 
 
-def _made(text: str, template: str, values: Mapping[str, str] | Sequence[str]) -> Sentence:
+def _made(text: str, template: str, values: Mapping[str, object] | Sequence[str]) -> Sentence:
     made = Sentence(text)
     made.template, made.values = template, values
     return made
 
 
-def _value(value: str, write: Callable[[Parts], Any]) -> Any:
+def _value(value: object, write: Callable[[Parts], Any]) -> Any:
     return written(value, write) if isinstance(value, Sentence) else str(value)
 
 

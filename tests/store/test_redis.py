@@ -18,8 +18,8 @@ from shiftwork.core.model.job_changes import Cancel, Discard, JobFilter, Requeue
 from shiftwork.core.model.job_parts import Need, Signal, Step
 from shiftwork.core.model.jobs import SECONDS_A_DAY, JobRecord, JobStatus
 from shiftwork.errors import FlowError, LifecycleError, StoreUnavailableError, UnknownStoreError
-from shiftwork.handles.call import new_id
 from shiftwork.handles.flow import MOST_FLOW_JOBS
+from shiftwork.handles.worker import new_id
 from shiftwork.store.abilities import add_blocking
 from shiftwork.store.docs import change, read
 from shiftwork.store.protocol import Store
@@ -491,7 +491,7 @@ async def test_opening_twice_at_once_is_opening_once(valkey_url: str, place: str
 
 
 def made_by(process: str, count: int) -> str:
-    """An id as `shiftwork.handles.call` makes them; 4096 of one process in a row are in one shard."""
+    """An id as `shiftwork.handles.worker` makes them; 4096 of one process in a row are in one shard."""
     return f"01a1e39cf7fc{count:06x}{process * 14}"
 
 

@@ -1,8 +1,12 @@
-"""The dashboard's catalogue of our sentences has what we write, word for word: what it does not have stays English."""
+"""The dashboard translates our sentences by their templates: its catalogue has each template in the code, and no other.
+
+What a user named, a person wrote or an error says is a value, and is never translated.
+"""
 
 import ast
 import json
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -11,84 +15,140 @@ import msgspec
 import pytest
 from msgspec import Meta
 
+from shiftwork import WorkerOrchestrator
+from shiftwork.core.model.event import Event
+from shiftwork.core.model.workers import WorkerState
+from shiftwork.core.observing.event_rows import EventRow, text_of
 from shiftwork.core.options.configs import check_schedule, timing
 from shiftwork.core.schedules.cron import cron_words
+from shiftwork.core.schedules.cron_sentences import PHRASES as CRON_PHRASES
+from shiftwork.core.values.misfits import PHRASES as MISFITS
+from shiftwork.core.values.misfits import misfit
+from shiftwork.core.workers.disabled_reason import reason_of
 from shiftwork.errors import ConfigurationError
+from shiftwork.sentences import error_text, parts_of, plain, restored, sentence, series
 from shiftwork.store.redis.server.faults import unreachable
+from shiftwork.web.encoding import HEADER, encoder
 from tests.node import node as run_in_node
+from tests.web.conftest import Web
 
-COMPLETE: Final = ("core/health/judging", "core/health/pool_problems", "core/scaling/backlog", "core/workers/admission")
-"""Where every sentence has a translation: the problems, and why a job waits."""
-OF_OTHERS: Final = re.compile(
-    r"\{(ticks|nth|month2)\}|^at (the start|minute)|^every (second )?(minute|hour|month)"  # cronsim
-    r"|^(Expected|Invalid|Object|JSON) |^the server responded "  # msgspec, and the client
-)
-"""What others write: much of it is translated in the tests below."""
-PUT_TOGETHER: Final = {
-    "and 1 other ended badly: retry them or cancel the flow",
-    "and {n} others ended badly: retry them or cancel the flow",
-    "at least {n} and at most {n2}",
-    "those of 1 other worker",
-    "those of {n} other workers",
+MAKERS: Final = {"sentence", "say", "series"}
+"""What makes sentences: the first argument is a template, or a joint."""
+NOT_LITERAL: Final = {
+    *("sentences", "core/words", "core/schedules/cron_sentences", "core/values/misfits"),
 }
-"""What the code makes of parts, none of which is half of it."""
-HOLE: Final = re.compile(r"\{[\w:.]+\}")
-FEW: Final = 15
-"""A text with fewer letters is part of many others."""
-LETTER: Final = re.compile(r"[A-Za-z]")
+"""Where templates come from a table, all of which are below."""
+FROM_TABLES: Final = {
+    *CRON_PHRASES,
+    *MISFITS,
+    *("{n} min", "{n} h", "{n} d", "{n} seconds", "{n} minutes", "{n} hours", "{n} days", ", and ", " and "),
+}
+WORDS_OF_THE_API: Final = {
+    *("high", "normal", "low", "critical", "skip", "queue", "allow", "latest", "enqueued"),
+}
+"""Values of fields that the dashboard shows as words: the values are the codes."""
+HOLE: Final = re.compile(r"\{(\w+)\}")
+ENGLISH_ALONE: Final = {"are"}
+"""Holes for forms of a verb that other languages have not."""
+KEY: Final = "a-key-1"
+LANGUAGES: Final = ["zh-CN"]
 
 
-def catalogues(checkout: Path) -> dict[str, dict[str, str]]:
-    paths = (checkout / "ui/src/languages").glob("*.sentences.json")
-    return {path.name.split(".")[0]: json.loads(path.read_text()) for path in paths}
+def catalogue(checkout: Path, language: str) -> dict[str, str]:
+    found: dict[str, str] = json.loads((checkout / f"ui/src/languages/{language}.sentences.json").read_text())
+    return found
 
 
-def written(checkout: Path, module: str) -> Iterator[str]:
-    """Yield every text of a module that has words, with a hole for each value."""
-    tree = ast.parse((checkout / f"src/shiftwork/{module}.py").read_text())
-    parts = {part for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
-    parts -= {node for node in parts if isinstance(node, ast.JoinedStr)}
-    docstrings = {node.value for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
-        if node not in docstrings and (node not in parts or isinstance(node, ast.JoinedStr)):
-            text = template(node)
-            if " " in text.strip():
-                yield text
+def messages(checkout: Path, language: str) -> set[str]:
+    """Return the dashboard's own messages that have no hole: among them are words that the server writes too."""
+    text = (checkout / f"ui/src/languages/{language}.ts").read_text()
+    return set(re.findall(r'^  "?([^"{}\n]+?)"?: "', text, re.MULTILINE))
 
 
-def template(node: ast.AST) -> str:
-    if isinstance(node, ast.JoinedStr):
-        return "".join(str(part.value) if isinstance(part, ast.Constant) else "{x}" for part in node.values)
-    value: Any = node.value if isinstance(node, ast.Constant) else ""
-    return value if isinstance(value, str) else ""
+def modules(checkout: Path) -> Iterator[tuple[str, ast.Module]]:
+    root = checkout / "src/shiftwork"
+    for path in root.rglob("*.py"):
+        name = path.relative_to(root).with_suffix("").as_posix()
+        if name == "sim/what_if" or not name.startswith(("cli/", "sim/")):  # the command line speaks English only
+            yield name, ast.parse(path.read_text())
 
 
-def letters(text: str) -> int:
-    return len(LETTER.findall(HOLE.sub("", text)))
+def calls(tree: ast.Module) -> Iterator[tuple[str, ast.Call]]:
+    for one in ast.walk(tree):
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Name):
+            yield one.func.id, one
 
 
-def is_of(sentence: str, text: str) -> bool:
-    """Whether a sentence of a catalogue is one that this text becomes, or the greater part of it."""
-    pattern = ".*".join(re.escape(part) for part in HOLE.split(text.removeprefix("{x}").strip("; ")))
-    return letters(text) >= 0.5 * letters(sentence) and re.search(pattern, sentence) is not None
+def templates(checkout: Path) -> dict[str, str]:
+    """Return every template and every joint in the code, with a module that has it."""
+    found = dict.fromkeys(FROM_TABLES, "a table")
+    for module, tree in modules(checkout):
+        for name, call in calls(tree):
+            if name in MAKERS and isinstance(call.args[0], ast.Constant):
+                found[str(call.args[0].value)] = module
+            elif name in MAKERS:
+                assert module in NOT_LITERAL, f"{module}:{call.lineno}: a template is a literal"
+            elif name == "counted":
+                noun, *plural = [str(arg.value) for arg in call.args[1:] if isinstance(arg, ast.Constant)]
+                found |= {f"1 {noun}": module, f"{{n}} {plural[0] if plural else f'{noun}s'}": module}
+    return found
 
 
-@pytest.mark.parametrize("language", ["zh-CN"])
-def test_sentences_in_a_catalogue_are_those_that_we_write(checkout: Path, language: str) -> None:
-    root = checkout / "src" / "shiftwork"
-    modules = [str(path.relative_to(root).with_suffix("")) for path in root.rglob("*.py")]
-    texts = [text for module in modules for text in written(checkout, module)]
-    keys = [key for key in catalogues(checkout)[language] if " " in key and letters(key) > FEW]
-    ours = [key for key in keys if not OF_OTHERS.search(key) and key not in PUT_TOGETHER]
-    assert [key for key in ours if not any(is_of(key, text) for text in texts)] == []
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_template_is_translated(checkout: Path, language: str) -> None:
+    known = catalogue(checkout, language).keys() | messages(checkout, language)
+    missing: defaultdict[str, list[str]] = defaultdict(list)
+    for template, module in templates(checkout).items():
+        if template not in known:
+            missing[module].append(template)
+    assert missing == {}
 
 
-@pytest.mark.parametrize("language", ["zh-CN"])
-def test_every_problem_and_every_reason_to_wait_is_translated(checkout: Path, language: str) -> None:
-    known = list(catalogues(checkout)[language])
-    texts = [text for module in COMPLETE for text in written(checkout, module) if letters(text) > FEW]
-    assert len(texts) > 60
-    assert [text for text in texts if not any(is_of(key, text) for key in known)] == []
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_translation_is_one_of_a_template(checkout: Path, language: str) -> None:
+    assert catalogue(checkout, language).keys() - templates(checkout).keys() - WORDS_OF_THE_API == set()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_translation_has_the_holes_of_its_template(checkout: Path, language: str) -> None:
+    for template, translation in catalogue(checkout, language).items():
+        assert {*HOLE.findall(translation)} == {*HOLE.findall(template)} - ENGLISH_ALONE, template
+
+
+def test_every_hole_has_a_value(checkout: Path) -> None:
+    for module, tree in modules(checkout):
+        for name, call in calls(tree):
+            if name in MAKERS - {"series"} and isinstance(call.args[0], ast.Constant):
+                given = {one.arg for one in call.keywords}
+                assert given == {*HOLE.findall(str(call.args[0].value))}, f"{module}:{call.lineno}"
+
+
+# ── as the dashboard shows them ──────────────────────────────────────────────────────────────────────────────────────
+
+TELL: Final = """
+import { readFileSync, writeFileSync } from "node:fs";
+const [, , folder, language, key, file] = process.argv;
+const { teller } = await import(`file://${folder}/sentences.ts`);
+const { default: words } = await import(`file://${folder}/languages/${language}.ts`);
+const sentences = JSON.parse(readFileSync(`${folder}/languages/${language}.sentences.json`, "utf8"));
+const wordOf = (template) => sentences[template] ?? words[template] ?? template;
+writeFileSync(file, JSON.stringify(JSON.parse(readFileSync(file, "utf8"), teller(key, wordOf))));
+"""
+
+
+def shown(checkout: Path, folder: Path, answer: bytes, language: str = "zh-CN") -> Any:
+    """Return what the dashboard makes of an answer."""
+    file = folder / "answer.json"
+    file.write_bytes(answer)
+    (folder / "tell.mjs").write_text(TELL)
+    run_in_node(folder / "tell.mjs", checkout / "ui/src", language, KEY, file, cwd=folder)
+    return json.loads(file.read_text())
+
+
+def said(checkout: Path, folder: Path, sentences: list[str]) -> list[str]:
+    """Return sentences as the dashboard shows them."""
+    found: list[str] = shown(checkout, folder, encoder(KEY)(sentences))
+    return found
 
 
 CRON: Final = {
@@ -105,103 +165,25 @@ CRON: Final = {
     "0 3 * 6-8 *": "6 月到 8 月每天 03:00",
     "0 6 31 12 *": "每年 12 月 31 日 06:00",
 }
+
+
+def test_schedules_are_said_in_chinese(checkout: Path, tmp_path: Path) -> None:
+    english = [cron_words(cron, "Asia/Shanghai") for cron in CRON]
+    schedules = said(checkout, tmp_path, english)
+    assert [one.removesuffix("Asia/Shanghai")[:-1] for one in schedules] == list(CRON.values())
+
+
 FAULTS: Final = [
     "调度 有 2 个问题：",
-    "  - 无法读取 cron '0 25 * * *'：小时有误",
-    "  - 'Shanghai' 不是时区；您是指 'Asia/Shanghai' 吗？",
+    "  - cron '0 25 * * *' 无法读取：小时有误",
+    "  - timezone 'Shanghai' 不是时区；您是指 'Asia/Shanghai' 吗？",
 ]
-SAY: Final = """
-import { readFileSync, writeFileSync } from "node:fs";
-const [, , folder, language, file] = process.argv;
-const { interpreter } = await import(`file://${folder}/sentences.ts`);
-const { default: words } = await import(`file://${folder}/languages/${language}.ts`);
-const sentences = JSON.parse(readFileSync(`${folder}/languages/${language}.sentences.json`, "utf8"));
-writeFileSync(file, JSON.stringify(JSON.parse(readFileSync(file, "utf8")).map(interpreter(sentences, words))));
-"""
 
 
-def said(checkout: Path, folder: Path, language: str, sentences: list[str]) -> list[str]:
-    """Return sentences as the dashboard shows them."""
-    file = folder / "sentences.json"
-    file.write_text(json.dumps(sentences))
-    (folder / "say.mjs").write_text(SAY)
-    run_in_node(folder / "say.mjs", checkout / "ui/src", language, file, cwd=folder)
-    translated: list[str] = json.loads(file.read_text())
-    return translated
-
-
-NAMED_LIKE_WORDS: Final = {
-    "pool paused is paused: running; 3 queued": "工作池 paused 已暂停：running；3 个任务在排队",
-    "pool running is paused: queued; skip; 3 queued": "工作池 running 已暂停：queued; skip；3 个任务在排队",
-    "worker running is disabled: dead": "worker running 已禁用：dead",
-    "worker paused is disabled: disabled by hand": "worker paused 已禁用：人工禁用",
-    "worker failed is failing: the last attempt failed 3 s ago with skip": (
-        "worker failed 出错中：最近一次尝试在 3 秒前失败，错误为 skip"
-    ),
-    "1 job waits for worker critical, which no running node has": (
-        "1 个任务在等待 worker critical，但没有运行中的节点拥有它"
-    ),
-    "no live node has the labels of pool idle (high, low); 2 queued": (
-        "没有存活的节点带有工作池 idle 的标签\uff08high, low\uff09；2 个任务在排队"
-    ),
-    "node drained is drained: idle": "节点 drained 已排空：idle",
-    "schedule day is paused": "调度 day 已暂停",
-    "breaker open is open": "熔断器 open 已断开",
-    "blocked by running, which is running on busy/paused#1": "被 running 阻塞，它正在 busy/paused#1 上运行",
-    "depends on queued, which is queued to run first": "依赖 queued，它已排队，先运行",
-    "wait for sleep": "等待 sleep",
-    "waits: pool paused is paused; rate limit of running: 20 in 60 s": (
-        "等待：工作池 paused 已暂停；running 的限速：每 60 秒 20 个"
-    ),
-    "it waits for 2 of 3 jobs: 1 of paused is running, 1 of running is to be retried": (
-        "等待：3 个任务中的 2 个：paused 有 1 个执行中，running 有 1 个待重试"
-    ),
-    "job 17 of running is dead: Failed": "running 的任务 17 成为死信：Failed",
-    str(unreachable(ConnectionRefusedError(), "127.0.0.1:6379")): (
-        "无法连接 127.0.0.1:6379 上的服务器：那里没有服务在监听。请启动服务器\uff0c或更正 URL 中的主机和端口。"
-    ),
-    "pool paused: 3 → 4 slots: 2 busy on average, so 4 leave room to spare; min_workers is 4": (
-        "工作池 paused：3 → 4 个槽位：平均 2 个忙碌，4 个即有余量；min_workers 为 4"
-    ),
-}
-"""What is said of pools, workers, nodes … whose names, reasons and errors are words of the dashboard."""
-
-
-TERMS: Final = {
-    "Schedules": "调度",
-    "Disable": "禁用",
-    "disabled": "已禁用",
-    "Dependencies and conflicts": "依赖与阻塞",
-}
-"""What the pattern calls these in Chinese."""
-
-
-def test_the_words_of_the_pattern_are_used_in_chinese(checkout: Path) -> None:
-    catalogue = (checkout / "ui/src/languages/zh-CN.ts").read_text()
-    found = {key: re.search(rf'^  "?{key}"?: "(.*)",$', catalogue, re.MULTILINE) for key in TERMS}
-    assert {key: match and match[1] for key, match in found.items()} == TERMS
-    sentences = "".join(catalogues(checkout)["zh-CN"].values())
-    assert all(word in sentences for word in ("禁用", "依赖", "阻塞", "调度"))
-    readme = (checkout / "README.zh-CN.md").read_text()
-    assert all(word in readme for word in ("编排", "优雅关闭"))
-
-
-def test_a_word_that_was_given_up_is_not_in_the_dashboard(checkout: Path) -> None:
-    """It says "retry", as the command line does (decision 105)."""
-    catalogue = (checkout / "ui/src/languages/zh-CN.ts").read_text()  # every message of the dashboard
-    assert re.findall(r"\b\w*requeue\w*", catalogue, re.IGNORECASE) == []
-
-
-def test_names_of_users_are_not_translated(checkout: Path, tmp_path: Path) -> None:
-    assert said(checkout, tmp_path, "zh-CN", list(NAMED_LIKE_WORDS)) == list(NAMED_LIKE_WORDS.values())
-
-
-def test_schedules_and_several_faults_at_once_are_said_in_chinese(checkout: Path, tmp_path: Path) -> None:
-    english = [cron_words(cron, "Asia/Shanghai") for cron in CRON]
+def test_several_faults_at_once_are_said_in_chinese(checkout: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as faults:
-        timing("a schedule", {"cron": "0 25 * * *", "timezone": "Shanghai"})
-    *schedules, several = said(checkout, tmp_path, "zh-CN", [*english, str(faults.value)])
-    assert [one.removesuffix("Asia/Shanghai")[:-1] for one in schedules] == list(CRON.values())
+        timing(sentence("a schedule"), {"cron": "0 25 * * *", "timezone": "Shanghai"})
+    [several] = said(checkout, tmp_path, [error_text(faults.value)])
     assert several.splitlines() == FAULTS
 
 
@@ -217,8 +199,117 @@ def test_rejections_are_said_in_chinese(checkout: Path, tmp_path: Path) -> None:
     for kind, body in wrong:
         with pytest.raises(msgspec.ValidationError) as refused:
             msgspec.convert(body, msgspec.defstruct("Wrong", [("value", kind)]))
-        english.append(f"the body is not valid: {refused.value}")
+        english.append(sentence("the body is not valid: {fault}", fault=misfit(str(refused.value))))
     with pytest.raises(ConfigurationError) as named:
         check_schedule(" nightly", catch_up="all", overlap="skip")
-    for text in said(checkout, tmp_path, "zh-CN", [*english, str(named.value)]):
+    for text in said(checkout, tmp_path, [*english, error_text(named.value)]):
         assert not re.search(r"[A-Za-z]{3,}", re.sub(r"`[^`]*`|'[^']*'", "", text)), text
+
+
+def test_a_server_that_cannot_be_reached_is_said_in_chinese(checkout: Path, tmp_path: Path) -> None:
+    away = error_text(unreachable(ConnectionRefusedError(), "127.0.0.1:6379"))
+    assert said(checkout, tmp_path, [away]) == [
+        "无法连接 127.0.0.1:6379 上的服务器：那里没有服务在监听。请启动服务器\uff0c或更正 URL 中的主机和端口。"
+    ]
+
+
+# ── what is not ours ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+POOL: Final = "paused"
+WORKER: Final = "worker paused is disabled"
+REASON: Final = "pool paused is paused"
+"""Names and a reason like words and sentences of ours."""
+
+
+@pytest.fixture
+def shop_of_words() -> WorkerOrchestrator:
+    app = WorkerOrchestrator("memory://")
+    app.register_pool(POOL, min_workers=1, max_workers=2)
+
+    @app.task(pool=POOL, name=WORKER)
+    def work(what: dict[str, Any]) -> None: ...
+
+    return app
+
+
+async def test_what_users_named_is_not_translated(
+    shop_of_words: WorkerOrchestrator, checkout: Path, tmp_path: Path
+) -> None:
+    web = Web(shop_of_words)
+    await web.post(f"pools/{POOL}/pause", {"reason": REASON})
+    await web.post(f"workers/{WORKER}/disable", {"reason": "disabled"})
+    payload = {"what": {"another-key": ["queued", {}]}}
+    job = (await web.post("jobs", {"worker": WORKER, "payload": payload})).json()["job"]["id"]
+
+    async def read(path: str) -> Any:
+        async with web.client() as client:
+            return shown(checkout, tmp_path, (await client.get(path, headers={HEADER: KEY})).content)
+
+    waits = (await read(f"jobs/{job}/explanation"))["waits"]
+    assert [re.sub("，自 .*", "", wait["why"]) for wait in waits] == [
+        f"工作池 {POOL} 已暂停：{REASON}",
+        f"worker {WORKER} 已禁用：disabled",
+    ]
+    assert (await read(f"jobs/{job}"))["payload"] == payload
+    worker = await read(f"workers/{WORKER}")
+    assert (worker["name"], worker["pool"], worker["reason"]) == (WORKER, POOL, "disabled")
+    texts = [event["text"] for event in (await read("events"))["events"]]
+    assert f"工作池 {POOL} 已暂停，原因：{REASON}" in texts
+    assert f"worker {WORKER} 已禁用：disabled" in texts
+    english = [event["text"] for event in (await web.get("events"))["events"]]
+    assert f"pool {POOL} is paused: {REASON}" in english
+    await web.site.close()
+    await shop_of_words.close()
+
+
+def test_a_reason_is_translated_only_if_no_person_wrote_it(checkout: Path, tmp_path: Path) -> None:
+    failed = WorkerState(worker="w", enabled=False, failures=3, last_error="queued")
+    failed.reason = "3 runs in a row failed, the last one with queued"
+    by_hand = WorkerState(worker="w", enabled=False, reason="disabled by hand")
+    typed = WorkerState(
+        worker="w", enabled=False, failures=3, reason="4 runs in a row failed, the last one with queued"
+    )
+    reasons = [reason_of(state) or "" for state in (failed, by_hand, typed)]
+    assert said(checkout, tmp_path, reasons) == ["连续 3 次运行失败，最后一次的错误为 queued", "人工禁用", typed.reason]
+
+
+# ── what is kept in stores ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_kept_sentence_is_the_same_when_it_is_read() -> None:
+    slots = series("; ", [sentence("{n} slots", n=3), sentence("max_workers is {n}", n=3), "paused"])
+    message = sentence("pool {pool}: {n} → {slots}: {why}", pool="{n}", n=2, slots=slots, why="it: {why}")
+    parts = json.loads(json.dumps(parts_of(message)))
+    assert (parts_of(restored(plain(message), parts)), restored(plain(message), parts)) == (parts, message)
+    assert type(plain(message)) is str
+
+
+@pytest.mark.parametrize("parts", [None, [], ["pool {pool} is paused", {"pool": "mail"}], ["{a}", 5], "text", [[], {}]])
+def test_an_event_of_another_version_is_shown_as_it_is(parts: Any) -> None:
+    event = Event(at=0.0, name="pool.paused", subject="jobs", message="pool jobs is paused", parts=parts)
+    assert (text_of(EventRow(event=event)), parts_of(text_of(EventRow(event=event)))) == ("pool jobs is paused", None)
+
+
+TERMS: Final = {
+    "Schedules": "调度",
+    "Disable": "禁用",
+    "disabled": "已禁用",
+    "Dependencies and conflicts": "依赖与阻塞",
+}
+"""What the pattern calls these in Chinese."""
+
+
+def test_the_words_of_the_pattern_are_used_in_chinese(checkout: Path) -> None:
+    own = (checkout / "ui/src/languages/zh-CN.ts").read_text()
+    found = {key: re.search(rf'^  "?{key}"?: "(.*)",$', own, re.MULTILINE) for key in TERMS}
+    assert {key: match and match[1] for key, match in found.items()} == TERMS
+    sentences = "".join(catalogue(checkout, "zh-CN").values())
+    assert all(word in sentences for word in ("禁用", "依赖", "阻塞", "调度"))
+    readme = (checkout / "README.zh-CN.md").read_text()
+    assert all(word in readme for word in ("编排", "优雅关闭"))
+
+
+def test_a_word_that_was_given_up_is_not_in_the_dashboard(checkout: Path) -> None:
+    """It says "retry", as the command line does (decision 105)."""
+    own = (checkout / "ui/src/languages/zh-CN.ts").read_text()  # every message of the dashboard
+    assert re.findall(r"\b\w*requeue\w*", own, re.IGNORECASE) == []

@@ -3,7 +3,7 @@ import { Component, type ReactNode, useEffect } from "react";
 import { ApiError } from "./data/client";
 import { listen } from "./data/live";
 import { useMe } from "./data/queries";
-import { given, t } from "./language";
+import { t } from "./language";
 import { BreakersPage } from "./pages/breakers";
 import { DeadPage } from "./pages/dead";
 import { EventsPage } from "./pages/events";
@@ -19,6 +19,7 @@ import { WorkerPage, WorkersPage } from "./pages/workers";
 import { Empty, Failure, Loading } from "./parts/basics";
 import { Link, to, usePlace } from "./router";
 import { PAGES, Shell } from "./shell";
+import { inZone } from "./zone";
 
 export function App() {
   const me = useMe();
@@ -26,7 +27,7 @@ export function App() {
   useEffect(() => {
     if (me.data) listen(client);
   }, [me.data, client]);
-  if (me.error instanceof ApiError && me.error.status === 401) return <SignInPage why={given(me.error.message)} />;
+  if (me.error instanceof ApiError && me.error.status === 401) return <SignInPage why={inZone(me.error.message)} />;
   if (me.data) {
     return (
       <Shell>

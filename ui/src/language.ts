@@ -8,8 +8,9 @@
 
 import { createElement, Fragment, type ReactNode } from "react";
 import type { Catalogue, Message } from "./languages/zh-CN";
-import { interpreter, type Sentences } from "./sentences";
-import { inZone } from "./zone";
+
+/** The templates of the server, with their translations. */
+type Sentences = Record<string, string>;
 
 export type { Message };
 export type Tag = "en" | "zh-CN";
@@ -121,22 +122,8 @@ export function rich<M extends Message>(message: M, values: Values<M, ReactNode>
   return createElement(Fragment, null, ...pieces(message, values as Record<string, ReactNode>));
 }
 
-const translated: (text: string) => string =
-  tag === "en" ? (text) => text : interpreter(sentences, catalogue as Sentences);
-type Parts = [template: string, values: Record<string, string> | string[]];
-
-/** What a response has as the parts of a sentence, in the page's language; any other value as it is. */
-export function told(value: unknown, key: string): unknown {
-  const parts = typeof value === "object" && value !== null ? (value as Record<string, Parts>)[key] : undefined;
-  if (parts === undefined) return value;
-  const [template, values] = parts;
-  const text = sentences[template] ?? (catalogue as Sentences)[template] ?? template;
-  if (Array.isArray(values)) return values.join(text);
-  return text.replace(/\{(\w+)\}/g, (hole, name) => values[name] ?? hole);
-}
-
-/** A word or sentence of the server: translated if it is recognised, with its instants in the page's time zone. */
-export const given = (text: string) => inZone(translated(text));
+/** A word of the API, such as a status or a priority, or a template of the server. What is not known stays English. */
+export const wordOf = (code: string): string => sentences[code] ?? (catalogue as Sentences)[code] ?? code;
 
 function pieces(message: Message, values: Record<string, ReactNode>): ReactNode[] {
   const parts = (catalogue[message] ?? message).split(HOLE);

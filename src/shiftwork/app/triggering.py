@@ -20,6 +20,7 @@ from shiftwork.core.workers.state import first_run_ended, runs_beside_itself
 from shiftwork.errors import JobStateError, ResultTimeoutError, UnknownWorkerError
 from shiftwork.handles.job import Job
 from shiftwork.runtime.registry import Registry
+from shiftwork.sentences import sentence
 
 if TYPE_CHECKING:
     from shiftwork.runtime.node.node import Node
@@ -90,7 +91,7 @@ class Triggering:
         """Refuse a run that would wait for what does not happen by itself."""
         why = await self._control.explanations.blocked_for_good(name)
         if why is not None:
-            message = f"worker {name}: {why}"
+            message = sentence("worker {worker}: {fault}", worker=name, fault=why)
             raise JobStateError(message)
 
     async def _run_here(self, config: WorkerConfig, payload: Mapping[str, Any], timeout_seconds: float | None) -> None:

@@ -11,6 +11,7 @@ from shiftwork.control.access.store_access import StoreAccess
 from shiftwork.core.doc_kinds import POOL_CONFIG, SCHEMA, WORKER
 from shiftwork.core.model.workers import PoolConfig, WorkerConfig, WorkerExecutionMode, WorkerState
 from shiftwork.errors import UnknownPoolError, UnknownWorkerError, nearest
+from shiftwork.sentences import sentence
 from shiftwork.store.docs import read_all
 
 if TYPE_CHECKING:
@@ -111,7 +112,9 @@ class Definitions:
         if kept is None or name not in kept.workers or not self._is_fresh(kept):
             kept = await self._read()
         if name not in kept.workers:
-            message = f"there is no worker {name!r}: {nearest(name, {*kept.workers, *others})}"
+            message = sentence(
+                "there is no worker {what}: {hint}", what=f"{name!r}", hint=nearest(name, {*kept.workers, *others})
+            )
             raise UnknownWorkerError(message)
         config = kept.workers[name]
         triggered = config.execution_mode is WorkerExecutionMode.TRIGGERED

@@ -14,6 +14,7 @@ from typing import Final, TypeAlias
 from unicodedata import category
 
 from shiftwork.errors import ConfigurationError
+from shiftwork.sentences import sentence
 
 # ── durations as they are written ─────────────────────────────────────────────────────────────────────────────────────
 
@@ -77,7 +78,7 @@ def _seconds_in_text(text: str) -> float | None:
 
 # ── shown ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-_LONG: Final = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"))
+_LONG: Final = ((86_400.0, "{n} d"), (3_600.0, "{n} h"), (60.0, "{n} min"))
 _FEW_SECONDS: Final = 10.0
 _EXACT_BELOW: Final = 10.0
 _MINUTE: Final = 60.0
@@ -88,27 +89,44 @@ def in_words(seconds: float) -> str:
     """Return a duration as people say it: `0.3 s`, `40 s`, `3 min`; a larger unit once there are at least two of it."""
     for size, unit in _LONG:
         if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{seconds:.1f}".removesuffix(".0") + " s" if seconds < _FEW_SECONDS else f"{seconds:.0f} s"
+            return sentence(unit, n=f"{seconds / size:.0f}")
+    few = seconds < _FEW_SECONDS
+    return sentence("{n} s", n=f"{seconds:.1f}".removesuffix(".0") if few else f"{seconds:.0f}")
 
 
 def in_full(seconds: float, *, each: bool = False) -> str:
     """Return an exact duration in full: `90 seconds`, `1 hour`; `each` leaves out a lone 1, as in "every hour"."""
-    for size, unit in ((86_400, "day"), (3600, "hour"), (60, "minute")):
+    for size, *units in _IN_FULL:
         if seconds >= size and seconds % size == 0:
-            return _in_unit(seconds / size, unit, each=each)
-    return _in_unit(seconds, "second", each=each)
+            return _in_unit(seconds / size, *units, each=each)
+    return _in_unit(seconds, sentence("second"), sentence("1 second"), "{n} seconds", each=each)
 
 
-def _in_unit(n: float, unit: str, *, each: bool) -> str:
+_IN_FULL: Final = (
+    (86_400, sentence("day"), sentence("1 day"), "{n} days"),
+    (3600, sentence("hour"), sentence("1 hour"), "{n} hours"),
+    (60, sentence("minute"), sentence("1 minute"), "{n} minutes"),
+)
+
+
+def _in_unit(n: float, unit: str, one: str, several: str, *, each: bool) -> str:
     if n == 1:
-        return unit if each else f"1 {unit}"
-    return f"{n:,.6f}".rstrip("0").rstrip(".") + f" {unit}s"
+        return unit if each else one
+    return sentence(several, n=f"{n:,.6f}".rstrip("0").rstrip("."))
+
+
+def status_text(status: str, retries_in: float | None = None) -> str:
+    """Return the status of a job for people: "failed" is about an attempt, and says that a retry follows."""
+    if status != "failed":
+        return status
+    if retries_in is None:
+        return "failed, to be retried"
+    return f"failed, retries in {in_words(retries_in)}" if retries_in >= 1 else "failed, retries now"
 
 
 def counted(n: int, noun: str, plural: str | None = None) -> str:
     """Return the number with its noun, in the plural unless there is exactly one."""
-    return f"{n:,} {noun}" if n == 1 else f"{n:,} {plural or noun + 's'}"
+    return sentence(f"1 {noun}") if n == 1 else sentence(f"{{n}} {plural or noun + 's'}", n=f"{n:,}")
 
 
 def number(n: float) -> str:
@@ -122,19 +140,19 @@ def number(n: float) -> str:
 def rate(per_second: float) -> str:
     """Return a rate in the unit that suits it: `12 a second`, `3 a minute`, `0.5 an hour`."""
     if per_second >= 1:
-        return f"{number(per_second)} a second"
+        return sentence("{n} a second", n=number(per_second))
     if per_second * _MINUTE >= 1:
-        return f"{number(per_second * _MINUTE)} a minute"
-    return f"{number(per_second * _HOUR)} an hour"
+        return sentence("{n} a minute", n=number(per_second * _MINUTE))
+    return sentence("{n} an hour", n=number(per_second * _HOUR))
 
 
 def seconds(n: float) -> str:
     """Return a duration in the unit that suits it: `50 ms`, `4.2 s`, `3 min`, `2.5 h`. Minutes begin at two."""
     if n < 1:
-        return f"{number(n * 1000)} ms"
+        return sentence("{n} ms", n=number(n * 1000))
     if n < 2 * _MINUTE:
-        return f"{number(n)} s"
-    return f"{number(n / _MINUTE)} min" if n < 2 * _HOUR else f"{number(n / _HOUR)} h"
+        return sentence("{n} s", n=number(n))
+    return sentence("{n} min", n=number(n / _MINUTE)) if n < 2 * _HOUR else sentence("{n} h", n=number(n / _HOUR))
 
 
 # ── text from elsewhere, made harmless for terminals and logs: it can neither move the cursor nor forge a line ────────

@@ -15,6 +15,7 @@ from shiftwork.core.model.jobs import CheckedJobOptions
 from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode
 from shiftwork.core.values.envelopes import hidden, revealed, why_unreadable
 from shiftwork.core.values.job_limits import DEEPEST, is_too_deep
+from shiftwork.core.values.misfits import misfit
 from shiftwork.core.words import counted
 from shiftwork.errors import (
     PayloadDecodingError,
@@ -29,10 +30,10 @@ from shiftwork.errors import (
 )
 from shiftwork.handles.call_shape import has_secret, result_decoder, shape_of
 from shiftwork.handles.concurrency_keys import check_key, make_key
-from shiftwork.handles.output import argument_with_a_call
-from shiftwork.handles.plain_values import OutputArgumentError, from_plain, plain, to_plain
+from shiftwork.handles.plain_values import OutputArgumentError, argument_with_a_call, from_plain, plain, to_plain
 from shiftwork.handles.redaction import hide, secrets_of, value_texts
 from shiftwork.runtime.context.context import Context
+from shiftwork.sentences import sentence
 
 JOB_OPTIONS: Final = tuple(name for name in CheckedJobOptions.__struct_fields__ if name != "cause")
 _CONTEXT_WORDS: Final = {"ctx", "context", "config", "worker", "job", "worker_config"}
@@ -61,9 +62,12 @@ def encode_payload(worker: str, arguments: Mapping[str, Any], max_bytes: int) ->
         message = f"{worker}: the payload cannot be encoded: {error}; pass numbers, text, lists, dicts, dataclasses"
         raise PayloadEncodingError(message) from None
     if len(payload) > max_bytes:
-        message = (
-            f"{worker}: the payload has {len(payload):,} bytes; {max_bytes:,} are allowed: "
-            "store the data elsewhere and pass a reference to it, or raise max_payload_bytes"
+        message = sentence(
+            "{worker}: the payload has {n} bytes; {n2} are allowed: store the data elsewhere and pass a "
+            "reference to it, or raise max_payload_bytes",
+            worker=worker,
+            n=f"{len(payload):,}",
+            n2=f"{max_bytes:,}",
         )
         raise PayloadTooLargeError(message)
     if len(payload) > DEEPEST and is_too_deep(payload):  # each level has a byte of its own
@@ -121,7 +125,7 @@ class Signature:
         try:
             self._decoder.decode(payload)
         except msgspec.MsgspecError as error:
-            message = f"{self.worker}: {self._discreet(error)}"
+            message = sentence("{worker}: {fault}", worker=self.worker, fault=self._discreet(error))
             raise PayloadTypeError(message) from None
         return payload
 
@@ -136,7 +140,12 @@ class Signature:
             try:
                 msgspec.msgpack.decode(part, type=dict[str, self._shape.hints.get(name, Any)], dec_hook=from_plain)  # type: ignore[misc]
             except msgspec.MsgspecError as error:
-                message = f"{self.worker}: argument {name!r}: {self._discreet(error).partition(' - at ')[0]}"
+                message = sentence(
+                    "{worker}: argument {what}: {fault}",
+                    worker=self.worker,
+                    what=f"{name!r}",
+                    fault=misfit(self._discreet(error).partition(" - at ")[0]),
+                )
                 raise PayloadTypeError(message) from None
         return encode_payload(self.worker, arguments, self._max_bytes)
 
@@ -146,7 +155,7 @@ class Signature:
         if "Expected `" in words or secrets_of(self.schema()) is None:
             return words
         where = words.partition(": ")[0] if words.startswith("argument ") else "a value"
-        return f"{where} does not fit; secret values are not shown"
+        return sentence("{what} does not fit; secret values are not shown", what=where)
 
     def schema(self) -> bytes:
         """Return the JSON Schema of the payload: one object, with the function's defaults except for secret ones."""
@@ -316,7 +325,11 @@ def _returns_secret(function: Callable[..., Any]) -> bool:
 def _in_words(error: Exception) -> str:
     text = str(error)
     words, _, path = text.partition(" - at `$.")
-    return f"argument {path.rstrip('`')!r}: {words}" if path else text
+    return (
+        sentence("argument {what}: {fault}", what=f"{path.rstrip('`')!r}", fault=misfit(words))
+        if path
+        else misfit(text)
+    )
 
 
 def unknown_argument(worker: str, name: str, known: Iterable[str], arguments: Mapping[str, Any]) -> str:
@@ -325,13 +338,25 @@ def unknown_argument(worker: str, name: str, known: Iterable[str], arguments: Ma
     options = [] if meant_by(name, names) else meant_by(name, JOB_OPTIONS)
     policy = None if meant_by(name, names) else same_as(name, WorkerConfig.__struct_fields__)
     if not options and policy is not None:
-        return f"{worker} takes no argument {name!r}, which is an option of the task: @app.task({policy}=…)"
+        return sentence(
+            "{worker} takes no argument {what}, which is an option of the task: @app.task({option}=…)",
+            worker=worker,
+            what=f"{name!r}",
+            option=policy,
+        )
     if not options:
-        return f"{worker} takes no argument {name!r}: {nearest(name, names)}"
+        return sentence(
+            "{worker} takes no argument {what}: {hint}", worker=worker, what=f"{name!r}", hint=nearest(name, names)
+        )
     task = worker if worker.isidentifier() else "task"
     others = ", ".join(f"{other}=…" for other in arguments if other in names)
     remedy = f"{task}.with_options({options[0]}={_shown(arguments[name])}).enqueue({others})"
-    return f"{worker} takes no argument {name!r}, which is an option of the job: {remedy}"
+    return sentence(
+        "{worker} takes no argument {what}, which is an option of the job: {remedy}",
+        worker=worker,
+        what=f"{name!r}",
+        remedy=remedy,
+    )
 
 
 def unexpected_payload(worker: str, parameter: str) -> str:
@@ -345,7 +370,9 @@ def unexpected_payload(worker: str, parameter: str) -> str:
 def missing_argument(worker: str, name: str, hints: Mapping[str, Any]) -> str:
     """Return what is wrong where an argument is missing."""
     remedy = f"; if it is the context, annotate it: {name}: Context"
-    return f"{worker} needs the argument {name!r}" + (remedy if name in _CONTEXT_WORDS and name not in hints else "")
+    return sentence("{worker} needs the argument {what}", worker=worker, what=f"{name!r}") + (
+        remedy if name in _CONTEXT_WORDS and name not in hints else ""
+    )
 
 
 def _shown(value: Any) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 from shiftwork.core.words import wrong_id
 from shiftwork.errors import PayloadTypeError, SignatureError, nearest
 from shiftwork.handles.redaction import is_secret
+from shiftwork.sentences import sentence
 
 
 def make_key(worker: str, template: str, arguments: Mapping[str, Any]) -> str:
@@ -14,7 +15,12 @@ def make_key(worker: str, template: str, arguments: Mapping[str, Any]) -> str:
     try:
         key = template.format_map(arguments) if "{" in template else str(arguments[template])
     except (KeyError, AttributeError, IndexError, TypeError, ValueError) as error:
-        message = f"{worker}: its concurrency key {template!r} cannot be made from this payload: {error!r}"
+        message = sentence(
+            "{worker}: its concurrency key {key} cannot be made from this payload: {error}",
+            worker=worker,
+            key=f"{template!r}",
+            error=f"{error!r}",
+        )
         raise PayloadTypeError(message) from None
     wrong = wrong_id(key)
     if wrong is not None:

@@ -15,6 +15,7 @@ import msgspec
 
 from shiftwork.errors import PayloadTypeError
 from shiftwork.handles.payload_schema import read_schema
+from shiftwork.sentences import sentence
 
 Secret: Final = msgspec.Meta(extra_json_schema={"writeOnly": True})
 """Marks an argument as secret, `password: Annotated[str, Secret]`, or what a function returns."""
@@ -55,7 +56,9 @@ class Secrets:
 
         def unmask(value: Any, was: Any) -> Any:
             if value == MASK and was is _MISSING:
-                message = f"{worker}: {MASK} stands for a hidden secret; give the secret itself"
+                message = sentence(
+                    "{worker}: {mask} stands for a hidden secret; give the secret itself", worker=worker, mask=MASK
+                )
                 raise PayloadTypeError(message)
             return was if value == MASK else value
 

@@ -28,6 +28,7 @@ from shiftwork.core.workers.joining import EMPTIED_SECONDS, Edition, first_editi
 from shiftwork.events import Emit
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.registry import Registry
+from shiftwork.sentences import restored, sentence
 from shiftwork.store.docs import change, stored, write
 from shiftwork.store.protocol import Store
 from shiftwork.store.sealed.key_use import agree_on_keys, keys_in_use
@@ -186,15 +187,17 @@ class Publication:
 
     def _words(self) -> str:
         workers, pools = counted(len(self._registry.workers), "worker"), counted(len(self._registry.pools), "pool")
-        return (
-            f"the store was emptied or replaced: {workers} and {pools} were published again; "
-            "jobs, pauses and disabled workers from before are gone unless the new store has them"
+        return sentence(
+            "the store was emptied or replaced: {workers} and {pools} were published again; jobs, pauses and "
+            "disabled workers from before are gone unless the new store has them",
+            workers=workers,
+            pools=pools,
         )
 
     def _report(self, after: Edition, *, known: bool) -> None:
         now = self._clock.monotonic()
         if not known:
-            self._emit("store.emptied", "store", after.lost)
+            self._emit("store.emptied", "store", restored(after.lost, after.parts))
         elif now >= self._warned_at + EMPTIED_SECONDS:
             self._warned_at = now
             logger.warning("the store was emptied or replaced: the definitions of this node were published again")

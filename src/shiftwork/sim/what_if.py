@@ -17,6 +17,7 @@ from shiftwork.core.observing.run_histograms import since, wait_quantile
 from shiftwork.core.scaling.system_record import SystemRecord
 from shiftwork.core.words import counted
 from shiftwork.errors import HistoryError
+from shiftwork.sentences import sentence
 from shiftwork.sim.recorded import LEAST_MINUTES, guessed_node, node_groups, run_counts, run_time
 from shiftwork.sim.scenario import Configuration, RunTime, Scenario, Traffic
 from shiftwork.sim.scenario_limits import MOST_ATTEMPTS, refuse_size
@@ -56,7 +57,9 @@ def pool_day(record: SystemRecord, name: str) -> PoolDay:
     """Return the last day of a pool. Raises `HistoryError` if it is not known, or if too much has happened."""
     moments = last_day(record.hours, record.now)
     if len(moments) < LEAST_MINUTES:
-        message = f"no day of history yet: {counted(len(moments), 'minute')} of {LEAST_MINUTES} at least"
+        message = sentence(
+            "no day of history yet: {time} of {n} at least", time=counted(len(moments), "minute"), n=LEAST_MINUTES
+        )
         raise HistoryError(message)
     end = moments[-1].at
     start = max(end - DAY, moments[0].at - MINUTE)
@@ -137,11 +140,15 @@ def _waits(record: SystemRecord, pool: str) -> tuple[float | None, float | None]
 
 def _refuse_size(jobs: int, pool: str) -> None:
     if not jobs:
-        message = f"no job of the pool {pool} came in the last day"
+        message = sentence("no job of the pool {pool} came in the last day", pool=pool)
         raise HistoryError(message)
     if jobs > MOST_DAY_JOBS:
-        message = (
-            f"the pool {pool} had {jobs:,} jobs in the last day, and this page simulates at most {MOST_DAY_JOBS:,}; "
-            f"`shiftwork record` and `shiftwork plan` simulate up to {MOST_ATTEMPTS:,}"
+        message = sentence(
+            "the pool {pool} had {n} jobs in the last day, and this page simulates at most {n2}; `shiftwork "
+            "record` and `shiftwork plan` simulate up to {n3}",
+            pool=pool,
+            n=f"{jobs:,}",
+            n2=f"{MOST_DAY_JOBS:,}",
+            n3=f"{MOST_ATTEMPTS:,}",
         )
         raise HistoryError(message)

@@ -11,14 +11,15 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from shiftwork.core.health.health_values import CODES, Problem
+from shiftwork.sentences import sentence
 
 RUNBOOK: Final = "docs/how-to/runbook"
 """The runbook in a checkout and on the built site, without the ending."""
 
 _REMEDIES: Final[Mapping[str, Callable[[str], str]]] = {
-    "worker_disabled": lambda name: f"fix the cause, then: shiftwork enable {name}",
+    "worker_disabled": lambda name: sentence("fix the cause, then: shiftwork enable {worker}", worker=name),
     "worker_failing": lambda name: f"see the error: shiftwork jobs --worker {name}, then shiftwork job ID",
-    "pool_paused": lambda name: f"when it may continue: shiftwork resume {name}",
+    "pool_paused": lambda name: sentence("when it may continue: shiftwork resume {pool}", pool=name),
     "no_leader": lambda _: "start a node: shiftwork run MODULE:NAME",
     "dead_letters": lambda _: "see why: shiftwork dead; then shiftwork retry --dead, or shiftwork discard --dead",
 }

@@ -11,11 +11,12 @@ from shiftwork.core.health.position import Position
 from shiftwork.core.health.start_estimate import Line, QueueAhead, unknown_runs
 from shiftwork.core.jobs.durable_functions import SLEEP
 from shiftwork.core.jobs.run_options import run_options_of
-from shiftwork.core.jobs.transitions import EXPIRED, expiry
+from shiftwork.core.jobs.transitions import EXPIRED, EXPIRED_WORDS, status_word
 from shiftwork.core.model.job_parts import SeenStep
 from shiftwork.core.model.jobs import SECONDS_A_DAY, JobRecord, JobStatus
 from shiftwork.core.words import counted, in_words, number, seconds
 from shiftwork.core.workers.admission import Obstacle
+from shiftwork.sentences import sentence, series
 from shiftwork.views.formats import clock_time
 
 FOR_EVER: Final = 5 * 365 * SECONDS_A_DAY
@@ -23,7 +24,7 @@ FOR_EVER: Final = 5 * 365 * SECONDS_A_DAY
 BAD: Final = (JobStatus.DEAD, JobStatus.CANCELLED)
 NEEDS: Final = ("needs", "stranded")
 """The codes of waits for other jobs: for some that may still complete, or also for one that cannot."""
-_DOING: Final = {JobStatus.PROCESSING: "running", JobStatus.FAILED: "to be retried"}
+_DOING: Final = {JobStatus.PROCESSING: sentence("running"), JobStatus.FAILED: sentence("to be retried")}
 
 
 _ORDER: Final = (
@@ -82,9 +83,9 @@ def explanation_of(record: JobRecord, waits: list[Obstacle], estimate: Estimate,
     return Explanation(
         record.id,
         record.status,
-        _text(record, waits) + _expiry_text(record, now),
+        series("; ", [_text(record, waits), *_expiry_text(record, now)]),
         waits,
-        expiry(record),
+        record.expiry,
         position=estimate.position,
         position_exact=estimate.position_exact,
         estimate=estimate.estimate,
@@ -96,54 +97,83 @@ def unfinished_text(
     record: JobRecord, waits: list[Obstacle], estimate: Estimate, *, attempts: int | None, now: float
 ) -> str:
     """Return what a job that has not ended is doing. `attempts`: how many it has at most, if that is known."""
-    attempt = f"attempt {record.attempt}" + (f" of {attempts}" if attempts is not None else "")
+    attempt = sentence("attempt {n}", n=record.attempt)
+    if attempts is not None:
+        attempt = sentence("attempt {n} of {n2}", n=record.attempt, n2=attempts)
+    held = series("; ", [_wait_text(wait) for wait in waits]) if waits else ""
     if record.run_at > now:
         if record.status is JobStatus.FAILED:
-            return f"{attempt} failed ({record.error}), next in {record.run_at - now:.0f} s"
+            return sentence(
+                "{attempt} failed ({error}), next in {n} s",
+                attempt=attempt,
+                error=record.error,
+                n=f"{record.run_at - now:.0f}",
+            )
         if record.status is JobStatus.SCHEDULED and all(wait.code == "later" for wait in waits):
-            return f"it is due in {record.run_at - now:.0f} s"
+            return sentence("it is due in {n} s", n=f"{record.run_at - now:.0f}")
     elif record.status is JobStatus.FAILED:
-        return f"{attempt} failed ({record.error}), next " + "; ".join(_wait_text(wait) for wait in waits)
+        return sentence("{attempt} failed ({error}), next {why}", attempt=attempt, error=record.error, why=held)
     elif record.status is JobStatus.SCHEDULED:
-        return "it is " + "; ".join(_wait_text(wait) for wait in waits)
+        return sentence("it is {why}", why=held)
     if record.status is JobStatus.PROCESSING:
         ran = max(0.0, now - (record.started_at or now))
-        return f"{attempt} has been running for {ran:.0f} s on {record.instance}"
-    start = "it waits for " if waits and waits[0].code in NEEDS else ""
-    doing = "; ".join(_wait_text(wait) for wait in waits) or f"it is {record.status}"
+        return sentence(
+            "{attempt} has been running for {n} s on {instance}",
+            attempt=attempt,
+            n=f"{ran:.0f}",
+            instance=record.instance,
+        )
+    doing = held or sentence("it is {status}", status=status_word(record.status))
+    if waits and waits[0].code in NEEDS:
+        doing = sentence("it waits for {why}", why=held)
     starts = starts_text(estimate)
-    return start + doing + (f"; {starts}" if starts else "") + _expiry_text(record, now)
+    return series("; ", [doing, *([starts] if starts else []), *_expiry_text(record, now)])
 
 
 def _text(record: JobRecord, waits: list[Obstacle]) -> str:
     if waits:
-        start = "waits for " if waits[0].code in NEEDS else "waits: "
-        return start + "; ".join(_wait_text(wait) for wait in waits)
+        held = series("; ", [_wait_text(wait) for wait in waits])
+        return sentence("waits for {why}", why=held) if waits[0].code in NEEDS else sentence("waits: {why}", why=held)
     if record.status is JobStatus.PROCESSING:
-        how = "is being cancelled" if record.cancelling else "runs"
-        return f"{how}: attempt {record.attempt}, since {clock_time(record.started_at or 0.0)} on {record.instance}"
+        how = sentence("is being cancelled") if record.cancelling else sentence("runs")
+        return sentence(
+            "{how}: attempt {n}, since {clock} on {instance}",
+            how=how,
+            n=record.attempt,
+            clock=clock_time(record.started_at or 0.0),
+            instance=record.instance,
+        )
     at = clock_time(record.ended_at or 0.0)
     if record.status is JobStatus.DEAD:
-        how_often = f"{counted(record.attempt, 'attempt')} and {counted(record.crashes, 'crash', 'crashes')}"
-        return f"dead since {at} after {how_often}: {record.error}"
+        return sentence(
+            "dead since {clock} after {attempts} and {crashes}: {error}",
+            clock=at,
+            attempts=counted(record.attempt, "attempt"),
+            crashes=counted(record.crashes, "crash", "crashes"),
+            error=record.error,
+        )
     if record.status is JobStatus.CANCELLED and record.error == EXPIRED:
-        return f"cancelled at {at}: {EXPIRED}"
-    return f"{record.status} at {at}"
+        return sentence("cancelled at {clock}: {why}", clock=at, why=EXPIRED_WORDS)
+    return sentence("{state} at {clock}", state=status_word(record.status), clock=at)
 
 
-def _expiry_text(record: JobRecord, now: float) -> str:
-    at = expiry(record)
+def _expiry_text(record: JobRecord, now: float) -> list[str]:
+    at = record.expiry
     if at is None:
-        return ""
-    return f"; it expires in {in_words(max(0.0, at - now))} if it has not started"
+        return []
+    return [sentence("it expires in {time} if it has not started", time=in_words(max(0.0, at - now)))]
 
 
 def _wait_text(wait: Obstacle) -> str:
-    since = f", since {clock_time(wait.since)}" if wait.since else ""
-    if wait.code == "rate_limit" and wait.until:  # when the gate opens for one job, which need not be this one
-        return f"{wait.why}{since}, the next job starts at {clock_time(wait.until)}"
-    until = f", until {clock_time(wait.until)}" if wait.until and wait.code != "later" else ""
-    return f"{wait.why}{since}{until}"
+    why = wait.why
+    if wait.since:
+        why = sentence("{why}, since {clock}", why=why, clock=clock_time(wait.since))
+    if not wait.until or wait.code == "later":
+        return why
+    until = clock_time(wait.until)
+    if wait.code == "rate_limit":  # when the gate opens for one job, which need not be this one
+        return sentence("{why}, the next job starts at {clock}", why=why, clock=until)
+    return sentence("{why}, until {clock}", why=why, clock=until)
 
 
 def due_at(record: JobRecord) -> float | None:
@@ -165,9 +195,14 @@ def suspension(record: JobRecord, last: SeenStep | None, now: float) -> Obstacle
     until = record.run_at if record.run_at < now + FOR_EVER else None
     since = None if last is None else last.ended_at
     if record.wait is None:
-        return Obstacle("sleep", record.worker, "its function sleeps", until=until, since=since)
+        return Obstacle("sleep", record.worker, sentence("its function sleeps"), until=until, since=since)
     name = record.wait.name
-    why = f"its function waits for the signal {name!r}: send it with `shiftwork send {record.id} {name}`"
+    why = sentence(
+        "its function waits for the signal {name}: send it with `shiftwork send {id} {signal}`",
+        name=f"{name!r}",
+        id=record.id,
+        signal=name,
+    )
     return Obstacle("signal", name, why, until=until, since=since)
 
 
@@ -181,8 +216,8 @@ def need_wait(record: JobRecord, needed: Sequence[JobRecord], lost: Sequence[Job
     stranded = [job for job in needed if job.status is JobStatus.WAITING and unmet[job.id].broken]
     others = [job for job in needed if job.status not in BAD and job not in stranded]
     parts = [*_under_way(others), *_stranded(stranded), *_ended_badly(lost)]
-    words = f"{len(unmet):,} of {counted(of, 'job')}" if of > 1 else "1 job"
-    why = f"{words}: {', '.join(parts)}" if parts else words
+    words = sentence("{n} of {jobs}", n=f"{len(unmet):,}", jobs=counted(of, "job")) if of > 1 else sentence("1 job")
+    why = sentence("{jobs}: {parts}", jobs=words, parts=series(", ", parts)) if parts else words
     return Obstacle("stranded", lost[0].id, why) if lost else Obstacle("needs", record.flow or "", why)
 
 
@@ -190,23 +225,34 @@ def _under_way(needed: Sequence[JobRecord]) -> list[str]:
     """Return how many jobs of which worker are how far."""
     counts = Counter((job.worker, job.status) for job in needed)
     ordered = sorted(counts.items(), key=lambda one: (_ORDER.index(one[0][1]), one[0][0]))
-    return [
-        f"{n:,} of {worker} {'is' if n == 1 else 'are'} {_DOING.get(status, status)}" for (worker, status), n in ordered
-    ]
+    return [_these(n, worker, _DOING.get(status) or status_word(status)) for (worker, status), n in ordered]
+
+
+def _these(n: int, worker: str, state: str) -> str:
+    if n == 1:
+        return sentence("1 of {worker} is {state}", worker=worker, state=state)
+    return sentence("{n} of {worker} are {state}", n=f"{n:,}", worker=worker, state=state)
 
 
 def _stranded(jobs: Sequence[JobRecord]) -> list[str]:
-    return [f"{n:,} of {worker} cannot run" for worker, n in sorted(Counter(job.worker for job in jobs).items())]
+    return [
+        sentence("{n} of {worker} cannot run", n=f"{n:,}", worker=worker)
+        for worker, n in sorted(Counter(job.worker for job in jobs).items())
+    ]
 
 
 def _ended_badly(jobs: Sequence[JobRecord]) -> list[str]:
     if not jobs:
         return []
     first = jobs[0]
-    others = len(jobs) - 1
-    more = f", and {counted(others, 'other')} ended badly" if others else ""
-    it = "it" if not others else "them"
-    return [f"job {first.id} of {first.worker} is {first.status}{more}: retry {it} or cancel the flow"]
+    ended = sentence(
+        "job {id} of {worker} is {state}", id=first.id, worker=first.worker, state=status_word(first.status)
+    )
+    if len(jobs) == 1:
+        return [sentence("{ended}: retry it or cancel the flow", ended=ended)]
+    others = counted(len(jobs) - 1, "other")
+    them = sentence("{ended}, and {others} ended badly: retry them or cancel the flow", ended=ended, others=others)
+    return [them]
 
 
 def no_estimate(place: Position | None, why: str) -> Estimate:
@@ -214,7 +260,7 @@ def no_estimate(place: Position | None, why: str) -> Estimate:
     return Estimate(
         position=place.n if place else None,
         position_exact=place.exact if place else True,
-        basis=NO_ESTIMATE + why,
+        basis=sentence("no estimate: {why}", why=why),
     )
 
 
@@ -228,7 +274,7 @@ def estimate_of(
         position=place.n if place else None,
         position_exact=place.exact if place else True,
         estimate=starts_in,
-        basis="; ".join(_basis(place, queue, starts_in, waits)),
+        basis=series("; ", [*_basis(place, queue, starts_in, waits)]),
     )
 
 
@@ -236,39 +282,41 @@ def starts_text(estimate: Estimate) -> str:
     """Return the position and the estimate in a few words; "" if neither is known."""
     parts = []
     if estimate.position is not None:
-        parts.append(f"position {position_text(estimate.position, exact=estimate.position_exact)}")
+        text = position_text(estimate.position, exact=estimate.position_exact)
+        parts.append(sentence("position {n}", n=text))
     if estimate.estimate is not None:
-        parts.append(f"starts {start_text(estimate.estimate)}")
-    return ", ".join(parts)
+        parts.append(sentence("starts {when}", when=start_text(estimate.estimate)))
+    return series(", ", parts) if parts else ""
 
 
 def position_text(position: int, *, exact: bool) -> str:
     """Return the position for people: `12`, or `about 16,700`."""
-    return f"{position:,}" if exact else f"about {round(position, 3 - len(str(position))):,}"
+    return f"{position:,}" if exact else sentence("about {n}", n=f"{round(position, 3 - len(str(position))):,}")
 
 
 def start_text(estimate: float) -> str:
     """Return the estimate for people: `in about 5.6 min`."""
-    return "now" if estimate < _NOW else f"in about {seconds(estimate)}"
+    return sentence("now") if estimate < _NOW else sentence("in about {time}", time=seconds(estimate))
 
 
 def _missing(queue: QueueAhead, waits: Sequence[Obstacle]) -> str:
     if queue.mine.opens_at == inf:
-        return "; ".join(wait.why for wait in waits if wait.until is None and wait.code != "queue") or "it is held back"
+        endless = [wait.why for wait in waits if wait.until is None and wait.code != "queue"]
+        return series("; ", endless) if endless else sentence("it is held back")
     unknown = unknown_runs(queue)
     if unknown:
         named = " and ".join(unknown[:_NAMED])
-        return f"no run of {named} has ended yet, so it is not known how long one takes"
+        return sentence("no run of {worker} has ended yet, so it is not known how long one takes", worker=named)
     if queue.slots[-1][1] <= 0:
-        return "no slot of its pool runs its worker, and none is about to start"
+        return sentence("no slot of its pool runs its worker, and none is about to start")
     if queue.overtaking:
-        return "jobs of a higher priority come as fast as the pool can run them"
-    return "its gates hold it back for longer than can be foreseen"
+        return sentence("jobs of a higher priority come as fast as the pool can run them")
+    return sentence("its gates hold it back for longer than can be foreseen")
 
 
 def _basis(place: Position | None, queue: QueueAhead, starts_in: float, waits: Sequence[Obstacle]) -> Iterator[str]:
     if place is None and starts_in <= queue.due_at - queue.now + _NOW:
-        yield "it is due then, and the jobs that are queued now have started before"
+        yield sentence("it is due then, and the jobs that are queued now have started before")
         return
     lines = sorted((queue.mine, *queue.others), key=lambda line: -line.ahead)
     exact = place is None or place.exact
@@ -276,48 +324,69 @@ def _basis(place: Position | None, queue: QueueAhead, starts_in: float, waits: S
     yield from _limits(queue.mine)
     for wait in waits:
         if wait.code == "breaker":
-            until = f" until {clock_time(wait.until)}" if wait.until is not None else ""
-            yield f"breaker {wait.by} is open{until}, and the first job behind it must succeed"
+            yield _open_breaker(wait)
         elif wait.code in _TIED:
             yield wait.why
     now, later = queue.slots[0][1], queue.slots[-1][1]
-    yield counted(now, "slot") + (f", soon {later:,}" if later != now else "")
+    slots = counted(now, "slot")
+    yield slots if later == now else sentence("{slots}, soon {n}", slots=slots, n=f"{later:,}")
     for worker, usual in _timed(lines)[:_NAMED]:
-        yield f"a run of {worker} takes {seconds(usual)} on average"
+        yield sentence("a run of {worker} takes {time} on average", worker=worker, time=seconds(usual))
     untimed = sorted({line.worker for line in lines if line.running and line.run_seconds is None})
     if untimed:
         named = " and ".join(untimed[:_NAMED])
-        yield f"no run of {named} has ended yet, so when those that run will end is a guess"
+        yield sentence("no run of {worker} has ended yet, so when those that run will end is a guess", worker=named)
     for line in lines:
         if (ran := line.overdue(queue.now)) is not None:
-            yield f"but the jobs of {line.worker} that run have run for {seconds(ran)} or longer"
+            yield sentence(
+                "but the jobs of {worker} that run have run for {time} or longer", worker=line.worker, time=seconds(ran)
+            )
     if queue.overtaking:
         taken = sum(one.slots for one in queue.overtaking)
-        yield f"jobs that still come and go first take {number(taken)} of the slots"
+        yield sentence("jobs that still come and go first take {n} of the slots", n=number(taken))
+
+
+def _open_breaker(wait: Obstacle) -> str:
+    if wait.until is None:
+        return sentence("breaker {breaker} is open, and the first job behind it must succeed", breaker=wait.by)
+    return sentence(
+        "breaker {breaker} is open until {clock}, and the first job behind it must succeed",
+        breaker=wait.by,
+        clock=clock_time(wait.until),
+    )
 
 
 def _first(lines: Sequence[Line], *, exact: bool) -> str:
     total = sum(line.ahead for line in lines)
     if not total:
-        return "no job goes first"
-    about = "" if exact else "about "
-    go = "goes" if total == 1 else "go"
+        return sentence("no job goes first")
     by_worker: Counter[str] = Counter()
     for line in lines:
         by_worker[line.worker] += line.ahead
-    parts = [f"{n:,} of {worker}" for worker, n in by_worker.most_common(_NAMED)]
+    parts = [sentence("{n} of {worker}", n=f"{n:,}", worker=worker) for worker, n in by_worker.most_common(_NAMED)]
     more = len(by_worker) - len(parts)
-    named = ", ".join(parts) + (f" and those of {counted(more, 'other worker')}" if more else "")
-    return f"{about}{counted(total, 'job')} {go} first: {named}"
+    named = series(", ", parts)
+    if more:
+        those = sentence("those of {workers}", workers=counted(more, "other worker"))
+        named = series(" and ", [named, those])
+    jobs = counted(total, "job") if exact else sentence("about {n}", n=counted(total, "job"))
+    if total == 1:
+        return sentence("{jobs} goes first: {parts}", jobs=jobs, parts=named)
+    return sentence("{jobs} go first: {parts}", jobs=jobs, parts=named)
 
 
 def _limits(mine: Line) -> Iterator[str]:
     if mine.rate is not None:
-        yield f"the rate limit of {mine.worker} lets {mine.rate.count:,} start in {seconds(mine.rate.seconds)}"
+        yield sentence(
+            "the rate limit of {worker} lets {n} start in {time}",
+            worker=mine.worker,
+            n=f"{mine.rate.count:,}",
+            time=seconds(mine.rate.seconds),
+        )
     if mine.key is not None:
-        yield f"of the jobs with key {mine.key!r}, {mine.most} may run at a time"
+        yield sentence("of the jobs with key {key}, {n} may run at a time", key=f"{mine.key!r}", n=mine.most)
     elif mine.most is not None:
-        yield f"{mine.most} of {mine.worker} may run at a time"
+        yield sentence("{n} of {worker} may run at a time", n=mine.most, worker=mine.worker)
 
 
 def _timed(lines: Sequence[Line]) -> list[tuple[str, float]]:

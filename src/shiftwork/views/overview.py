@@ -235,6 +235,7 @@ def pool_views(
     alive = Plan(
         nodes={beat.node: plan.nodes.get(beat.node, {}) for beat in nodes},
         unplaced=plan.unplaced if nodes else {},
+        unplaced_parts=plan.unplaced_parts,
         drained=plan.drained,
     )
     return [
@@ -268,7 +269,7 @@ def _pool(
         wanted=totals(plan)[name],
         hosting=hosting(config or PoolConfig(name=name), beats, plan),
         failing=failing_on(name, beats),
-        unplaced=plan.unplaced.get(name),
+        unplaced=plan.why_unplaced(name),
     )
 
 

@@ -32,6 +32,7 @@ from shiftwork.core.schedules.timing import Rescheduled
 from shiftwork.core.workers.admission import Facts, Lane, Running
 from shiftwork.core.workers.joining import Edition
 from shiftwork.core.workers.state import is_failing
+from shiftwork.sentences import sentence
 
 
 class Snapshot(Struct, frozen=True, kw_only=True):
@@ -73,12 +74,12 @@ def judged(
     live = [known.beat for known in seen.instances if known.expires_at > seen.at and known.beat.machine is not None]
     nodes = [(known, known.beat.machine) for known in seen.instances if known.beat.machine]
     faults = {
-        f"node {beat.node}": WriteFault(beat.machine.store_fault, beat.machine.store_fault_since)
+        sentence("node {node}", node=beat.node): WriteFault(beat.machine.store_fault, beat.machine.store_fault_since)
         for beat in live
         if beat.machine and beat.machine.store_fault
     }
     if store_fault is not None:
-        faults["this process"] = store_fault
+        faults[sentence("this process")] = store_fault
     there = {worker for beat in live for worker in beat.workers}
     return judge(
         HealthFacts(
@@ -248,7 +249,7 @@ def _pool_fact(
         hosting=hosting(config, nodes, seen.plan),
         labels=config.labels,
         failing=failing_on(name, nodes),
-        unplaced=seen.plan.unplaced.get(name) if nodes else None,
+        unplaced=seen.plan.why_unplaced(name) if nodes else None,
     )
 
 

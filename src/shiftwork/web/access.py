@@ -31,6 +31,7 @@ from starlette.responses import Response
 from shiftwork.control.access.tokens import SESSION_SECONDS, TokenCheck
 from shiftwork.core.model.doc_types import Role
 from shiftwork.errors import StoreError
+from shiftwork.sentences import sentence
 from shiftwork.web.peers import is_loopback, is_our_own
 from shiftwork.web.responses import Refused
 
@@ -107,7 +108,7 @@ class Access:
         """Return the visitor who shows this token. Raises `Refused` if it is not valid."""
         token = await self._tokens.admit(shown)
         if token is None:
-            raise _unauthenticated("this token is not valid: it is unknown, revoked or expired")
+            raise _unauthenticated(sentence("this token is not valid: it is unknown, revoked or expired"))
         return Visitor(name=token.name, role=token.role, via="bearer", expires_at=token.expires_at, token_id=token.id)
 
     async def session(self, request: Request) -> Visitor | None:
@@ -168,9 +169,9 @@ class Access:
 def _forwarded(request: Request) -> str:
     """Return what shows that a proxy forwarded the request; empty if nothing does."""
     if request.scope.get("http_version") == "1.0":
-        return "it came as HTTP/1.0, which proxies speak and browsers do not"
+        return sentence("it came as HTTP/1.0, which proxies speak and browsers do not")
     names = (name for name in request.headers if PROXY_HEADERS.fullmatch(name))
-    return next((f"it has the header {name[:50]}" for name in names), "")
+    return next((sentence("it has the header {name}", name=name[:50]) for name in names), "")
 
 
 def _connection(request: Request) -> dict[str, bool]:
@@ -190,7 +191,7 @@ async def _is_ours(request: Request) -> bool:
 def check_read(request: Request, visitor: Visitor) -> None:
     """Reject what a page of another site asks in the visitor's name: it cannot read the answer, but costs us time."""
     if visitor.via != "bearer" and request.headers.get("sec-fetch-site", "none") not in {"same-origin", "none"}:
-        raise Refused(HTTPStatus.FORBIDDEN, "this request comes from a page of another site")
+        raise Refused(HTTPStatus.FORBIDDEN, sentence("this request comes from a page of another site"))
 
 
 def check_change(request: Request, visitor: Visitor | None) -> None:
@@ -199,15 +200,20 @@ def check_change(request: Request, visitor: Visitor | None) -> None:
     if kind != "application/json":
         raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "send Content-Type: application/json, also without a body")
     if request.headers.get("sec-fetch-site", "same-origin") not in {"same-origin", "none"}:
-        raise Refused(HTTPStatus.FORBIDDEN, "this change comes from a page of another site")
+        raise Refused(HTTPStatus.FORBIDDEN, sentence("this change comes from a page of another site"))
     origin = request.headers.get("origin")
     ours = {request.headers.get("host", ""), request.headers.get("x-forwarded-host", "")}
     if origin is not None and _place(origin) not in ours - {""}:
-        raise Refused(HTTPStatus.FORBIDDEN, f"this change comes from a page of {origin[:200]}, which is not this site")
+        raise Refused(
+            HTTPStatus.FORBIDDEN,
+            sentence("this change comes from a page of {what}, which is not this site", what=origin[:200]),
+        )
     if visitor is not None and visitor.via == "cookie":
         shown = request.headers.get(CSRF_HEADER, "")
         if not hmac.compare_digest(shown.encode(), visitor.csrf.encode()):
-            raise Refused(HTTPStatus.FORBIDDEN, "the X-CSRF-Token header is missing or wrong: GET me returns it")
+            raise Refused(
+                HTTPStatus.FORBIDDEN, sentence("the X-CSRF-Token header is missing or wrong: GET me returns it")
+            )
 
 
 def cookie_name(request: Request) -> str:
@@ -246,15 +252,19 @@ def _unauthenticated(detail: str) -> Refused:
 
 
 def _why(request: Request, *, trust_loopback: bool) -> str:
-    how = "send a token as Authorization: Bearer …; shiftwork token create makes one"
+    how = sentence("send a token as Authorization: Bearer …; shiftwork token create makes one")
     if trust_loopback and is_loopback(request.client.host if request.client else ""):
         if forwarded := _forwarded(request):
-            return f"a proxy forwarded this request: {forwarded}; {how}"
+            return sentence("a proxy forwarded this request: {forwarded}; {how}", forwarded=forwarded, how=how)
         if (host := _foreign_host(request)) is not None:
-            return f"the Host is {host[:200]!r}, not localhost or 127.0.0.1; {how}"
-        return f"this connection belongs to another user of this machine, or its user is unknown; {how}"
+            return sentence("the Host is {host}, not localhost or 127.0.0.1; {how}", host=f"{host[:200]!r}", how=how)
+        return sentence(
+            "this connection belongs to another user of this machine, or its user is unknown; {how}", how=how
+        )
     if CONNECTION not in request.scope.get("state", {}):  # only our own server sets it
-        return f"{how}; the application that mounts this dashboard can name its own users with identify="
+        return sentence(
+            "{how}; the application that mounts this dashboard can name its own users with identify=", how=how
+        )
     return how
 
 

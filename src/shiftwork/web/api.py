@@ -14,6 +14,7 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from shiftwork.control.access.audit import acting_as
 from shiftwork.errors import ShiftworkError, StoreError
+from shiftwork.sentences import sentence
 from shiftwork.views.metrics import CONTENT_TYPE, render
 from shiftwork.web.access import Visitor, check_change, check_read, set_cookie
 from shiftwork.web.encoding import encoder_for
@@ -155,7 +156,9 @@ class Api:
             yield
         except StoreError as error:
             self._complain("requests are refused, because the store is not available: %s", error)
-            raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, "the store is not available; see the server's log") from None
+            raise Refused(
+                HTTPStatus.SERVICE_UNAVAILABLE, sentence("the store is not available; see the server's log")
+            ) from None
 
     async def _visitor(self, request: Request) -> Visitor:
         with self._discreet():
@@ -175,8 +178,11 @@ class Api:
             return await self._call_public(request, route, found)
         visitor = await self._visitor(request)
         if not visitor.may(route.role):
-            remedy = "shiftwork token create NAME --role operate makes one that may operate"
-            raise Refused(HTTPStatus.FORBIDDEN, f"the token {visitor.name!r} may only read; {remedy}")
+            remedy = sentence("shiftwork token create NAME --role operate makes one that may operate")
+            raise Refused(
+                HTTPStatus.FORBIDDEN,
+                sentence("the token {what} may only read; {remedy}", what=f"{visitor.name!r}", remedy=remedy),
+            )
         if route.method == "GET":
             check_read(request, visitor)
         else:
@@ -205,7 +211,7 @@ class Api:
         except Refused as refused:
             if refused.status == HTTPStatus.UNAUTHORIZED:
                 peer = request.client.host if request.client else "an unknown address"
-                self.site.limiter.take(f"an unauthenticated client at {peer}")
+                self.site.limiter.take(sentence("an unauthenticated client at {host}", host=peer))
             raise
 
 

@@ -19,8 +19,10 @@ from msgspec import Meta, MsgspecError, Struct
 from msgspec.structs import fields
 
 from shiftwork.core.model.doc_types import Role
+from shiftwork.core.values.misfits import misfit
 from shiftwork.core.words import CONTROLS
 from shiftwork.errors import nearest
+from shiftwork.sentences import sentence
 from shiftwork.web.encoding import HEADER
 from shiftwork.web.responses import Refused
 
@@ -151,8 +153,11 @@ class Route(Struct, frozen=True, kw_only=True):
         try:
             return {"body": _decode(raw or b"{}", self.decode, self.body)}
         except (MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            message = sentence("the body is not valid: {fault}", fault=misfit(str(error)))
             hint = _field_hint(str(error), self.body)
-            raise Refused(HTTPStatus.BAD_REQUEST, f"the body is not valid: {error}{hint}") from None
+            if hint is not None:
+                message = sentence("the body is not valid: {fault}: {hint}", fault=misfit(str(error)), hint=hint)
+            raise Refused(HTTPStatus.BAD_REQUEST, message) from None
 
 
 _UNKNOWN_FIELD: Final = re.compile(r"Object contains unknown field `([^`]*)`")
@@ -223,18 +228,20 @@ def _read(name: str, text: Any, kind: Any) -> Any:
     try:
         return msgspec.convert(text, given[0], strict=not _is_number(given[0]))
     except MsgspecError as error:
-        raise Refused(HTTPStatus.BAD_REQUEST, f"{name!r} is not valid: {error}") from None
+        raise Refused(
+            HTTPStatus.BAD_REQUEST, sentence("{what} is not valid: {fault}", what=f"{name!r}", fault=misfit(str(error)))
+        ) from None
 
 
 def _is_number(kind: Any) -> bool:
     return (get_args(kind)[0] if get_origin(kind) is Annotated else kind) in {int, float}
 
 
-def _field_hint(error: str, body: Any) -> str:
-    """Return the field that was probably meant where a body has an unknown one."""
+def _field_hint(error: str, body: Any) -> str | None:
+    """Return which field was probably meant where a body has an unknown one."""
     unknown = _UNKNOWN_FIELD.fullmatch(error)
     known = getattr(body, "__struct_fields__", ())
-    return f": {nearest(unknown[1], known)}" if unknown and known else ""
+    return nearest(unknown[1], known) if unknown and known else None
 
 
 def _decode(raw: bytes, decoder: msgspec.json.Decoder[Any], body: type[Body]) -> Any:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from msgspec import Struct
 from starlette.requests import Request
 
+from shiftwork.sentences import sentence
 from shiftwork.web.responses import Refused
 
 MOST_VISITORS: Final = 1_000
@@ -36,7 +37,11 @@ def check_head(scope: MutableMapping[str, Any]) -> None:
     size = len(scope.get("raw_path") or scope["path"]) + len(scope.get("query_string", b""))
     size += sum(len(name) + len(value) for name, value in scope["headers"])
     if size > MOST_HEAD_BYTES:
-        detail = f"the address and the headers of this request have {size:,} bytes; {MOST_HEAD_BYTES:,} are allowed"
+        detail = sentence(
+            "the address and the headers of this request have {n} bytes; {most} are allowed",
+            n=f"{size:,}",
+            most=f"{MOST_HEAD_BYTES:,}",
+        )
         raise Refused(HTTPStatus.BAD_REQUEST, detail)
 
 
@@ -68,7 +73,9 @@ class Limiter:
         if len(self._buckets) > MOST_VISITORS:
             self._buckets.popitem(last=False)
         if refused:
-            detail = f"{name} may make {self._rate.per_second:g} changes per second; wait a moment"
+            detail = sentence(
+                "{who} may make {n} changes per second; wait a moment", who=name, n=f"{self._rate.per_second:g}"
+            )
             raise Refused(HTTPStatus.TOO_MANY_REQUESTS, detail, {"Retry-After": "1"})
 
 
@@ -85,7 +92,11 @@ class Turns:
     async def take(self, name: str) -> AsyncIterator[None]:
         """Wait for a turn. Raises `Refused` if there is none for a long time, or if too many wait already."""
         if self.under_way(name) >= MOST_WAITING_REQUESTS:
-            raise _no_turn(f"{name} has {MOST_WAITING_REQUESTS} requests under way already")
+            raise _no_turn(
+                sentence(
+                    "{who} has {n} requests under way already; wait for one to end", who=name, n=MOST_WAITING_REQUESTS
+                )
+            )
         self._interested[name] += 1
         turn = self._under_way.setdefault(name, asyncio.Semaphore(self._most))
         try:
@@ -108,7 +119,12 @@ class Turns:
             async with asyncio.timeout(self._patience):
                 await turn.acquire()
         except TimeoutError:
-            why = f"{name} has {self._most} requests under way that have not ended within {self._patience:g} s"
+            why = sentence(
+                "{who} has {n} requests under way that have not ended within {n2} s; wait for one to end",
+                who=name,
+                n=self._most,
+                n2=f"{self._patience:g}",
+            )
             raise _no_turn(why) from None
 
 
@@ -137,7 +153,7 @@ class StreamPlaces:
 
 
 def _no_turn(why: str) -> Refused:
-    return Refused(HTTPStatus.TOO_MANY_REQUESTS, f"{why}; wait for one to end", {"Retry-After": "1"})
+    return Refused(HTTPStatus.TOO_MANY_REQUESTS, why, {"Retry-After": "1"})
 
 
 def _no_stream(why: str) -> Refused:
@@ -162,6 +178,8 @@ async def read_body(request: Request, most: int) -> bytes:
 def _too_large(most: int) -> Refused:
     return Refused(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-        f"a body may have at most {most:,} bytes here: store the data elsewhere and send a reference to it",
+        sentence(
+            "a body may have at most {n} bytes here: store the data elsewhere and send a reference to it", n=f"{most:,}"
+        ),
         {"Connection": "close"},
     )

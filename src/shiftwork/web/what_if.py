@@ -14,6 +14,7 @@ from shiftwork.core.scaling.bounds import bounds_at
 from shiftwork.core.scaling.system_record import SystemRecord
 from shiftwork.core.words import counted
 from shiftwork.errors import UnknownPoolError, nearest
+from shiftwork.sentences import sentence
 from shiftwork.sim.simulated import PoolCourse
 from shiftwork.sim.what_if import PoolDay, pool_day, tried, what_if
 from shiftwork.views.formats import past_iso
@@ -85,7 +86,7 @@ class WhatIf:
             async with asyncio.timeout(WHAT_IF_PATIENCE_SECONDS):
                 await self._turn.acquire()
         except TimeoutError:
-            detail = "another simulation is under way, and one runs at a time; try again in a few seconds"
+            detail = sentence("another simulation is under way, and one runs at a time; try again in a few seconds")
             raise Refused(HTTPStatus.TOO_MANY_REQUESTS, detail, {"Retry-After": "5"}) from None
 
     async def _simulate(self, pool: str, low: int | None, high: int | None, threshold: int | None) -> WhatIfAnswer:
@@ -100,7 +101,7 @@ class WhatIf:
 def _tried(record: SystemRecord, name: str, low: int | None, high: int | None, threshold: int | None) -> TriedBounds:
     """Return what is tried. Raises an error if the pool is unknown, or if the bounds cannot work."""
     if name not in record.pools:
-        message = f"there is no pool {name!r}: {nearest(name, record.pools)}"
+        message = sentence("there is no pool {what}: {hint}", what=f"{name!r}", hint=nearest(name, record.pools))
         raise UnknownPoolError(message)
     pool = record.pools[name]
     held = bounds_at(pool, record.changes.get(name), record.now)
@@ -159,9 +160,12 @@ def _notes(day: PoolDay, course: PoolCourse) -> list[str]:
     notes = []
     if len(day.minutes) - day.unknown < 24 * 60 - 60:
         known = counted((len(day.minutes) - day.unknown) // 60, "hour")
-        notes.append(f"Only {known} of the last day {'is' if known.startswith('1 ') else 'are'} known.")
+        if known.startswith("1 "):
+            notes.append(sentence("Only {time} of the last day is known.", time=known))
+        else:
+            notes.append(sentence("Only {time} of the last day are known.", time=known))
     if course.left > course.most_slots:
-        notes.append(f"{counted(course.left, 'job')} would still wait or run.")
+        notes.append(sentence("{jobs} would still wait or run.", jobs=counted(course.left, "job")))
     if course.unplaced:
-        notes.append(f"The machines of now have no room for all slots: {course.unplaced}.")
+        notes.append(sentence("The machines of now have no room for all slots: {why}.", why=course.unplaced))
     return notes

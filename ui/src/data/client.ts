@@ -1,7 +1,8 @@
 /** The client of the API, which is served beside index.html, under any path. */
 
 import { ApiError, Client, type Me, type PastEventsQuery } from "shiftwork";
-import { language, t, told } from "../language";
+import { language, t, wordOf } from "../language";
+import { teller } from "../sentences";
 
 export { ApiError };
 
@@ -20,7 +21,7 @@ const translates = language !== "en";
 export const api = new Client({
   url: new URL(".", document.baseURI),
   fetch: fetchAsVisitor,
-  ...(translates && { reviver: (_: string, value: unknown) => told(value, KEY) }),
+  ...(translates && { reviver: teller(KEY, wordOf) }),
 });
 
 export async function whoami(signal?: AbortSignal): Promise<Me> {

@@ -7,8 +7,9 @@
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import type { Event, EventsAnswer } from "shiftwork";
-import { given } from "../language";
+
 import { useToast } from "../parts/toast";
+import { inZone } from "../zone";
 import { api, type EventsFilter } from "./client";
 
 const PAGE = 100;
@@ -50,7 +51,7 @@ export function useEventLog(filter: EventsFilter) {
       const more = [...page.events].sort((a, b) => b.seq - a.seq);
       setKept((old) => (old?.of === of ? { ...old, events: [...old.events, ...more], before: page.next_before } : old));
     } catch (error) {
-      toast("bad", given((error as Error).message));
+      toast("bad", inZone((error as Error).message));
     } finally {
       setBusy(false);
     }

@@ -12,7 +12,8 @@
 import type { Query, QueryClient } from "@tanstack/react-query";
 import { useSyncExternalStore } from "react";
 import type { LiveMessage } from "shiftwork";
-import { given, t } from "../language";
+import { t } from "../language";
+import { inZone } from "../zone";
 import { ApiError, api, skewMs } from "./client";
 
 export type Link = "connecting" | "live" | "lost";
@@ -181,7 +182,7 @@ export const useAge = () => useSyncExternalStore(subscribe, () => age);
 /** Why a query on this page shows old data: what it was refused with since; null if it does not. */
 function failure({ state: { data, error, fetchFailureReason } }: Query): string | null {
   const reason = error ?? fetchFailureReason;
-  return data !== undefined && reason instanceof ApiError && reason.transient ? given(reason.message) : null;
+  return data !== undefined && reason instanceof ApiError && reason.transient ? inZone(reason.message) : null;
 }
 
 function lookAtAge(client: QueryClient) {
@@ -189,7 +190,7 @@ function lookAtAge(client: QueryClient) {
   if (state.link === "lost" && state.lostAt !== null) reasons.push([state.lostAt, t("The connection is lost")]);
   else if (heardAt !== null && Date.now() - heardAt > QUIET_MS)
     reasons.push([heardAt + skewMs, t("The server sends nothing")]);
-  if (state.silentSince !== null) reasons.push([state.silentSince, given(state.fault ?? "")]);
+  if (state.silentSince !== null) reasons.push([state.silentSince, inZone(state.fault ?? "")]);
   for (const query of client.getQueryCache().findAll({ type: "active" })) {
     const why = failure(query);
     if (why === null) continue;

@@ -2,8 +2,9 @@
 
 import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import type { BulkFilter, CallOptions, JobsQuery } from "shiftwork";
-import { given } from "../language";
+
 import { useToast } from "../parts/toast";
+import { inZone } from "../zone";
 import { api, whoami } from "./client";
 import { refresh } from "./live";
 import type { Timing, WorkerDetail } from "./types";
@@ -108,6 +109,6 @@ export function useAct<T = unknown>(done: string | ((answer: T) => string) | nul
       toast("ok", typeof done === "string" ? done : done(answer));
       refresh(client);
     },
-    onError: (error) => toast("bad", given(error.message)),
+    onError: (error) => toast("bad", inZone(error.message)),
   });
 }

@@ -3,7 +3,7 @@ import type { Event } from "shiftwork";
 import type { EventsFilter } from "../data/client";
 import { useEventLog } from "../data/eventlog";
 import { usePools, useWorkerNames } from "../data/queries";
-import { given, t } from "../language";
+import { t } from "../language";
 import { Answer, Badge, Button, Empty, Heading, Panel, type Tone } from "../parts/basics";
 import { brief } from "../parts/jobtable";
 import { NewAbove } from "../parts/newabove";
@@ -11,6 +11,7 @@ import { Typed } from "../parts/typed";
 import { Link, to, useParams } from "../router";
 import { ROW } from "../shortcuts";
 import { clock, day } from "../words";
+import { inZone } from "../zone";
 
 const NAMES = [
   "job.dead",
@@ -266,7 +267,7 @@ function Row({ event, only }: { event: Event; only: (subject: string) => void })
               : t("{n} times", { n: count })}
           </Badge>
         )}{" "}
-        {given(event.text ?? event.message)}
+        {inZone(event.text ?? event.message)}
       </span>
       <span className="min-w-0 truncate text-xs leading-5 text-muted max-md:col-span-2" title={by ?? undefined}>
         {by && t("by {who}", { who: by })}

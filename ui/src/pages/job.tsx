@@ -1,16 +1,17 @@
 import { useNow } from "../data/live";
 import { useJob, useWhy } from "../data/queries";
 import type { Attempt, Estimate, Step, WholeJob } from "../data/types";
-import { given, rich, t } from "../language";
+import { rich, t, wordOf } from "../language";
 import { Answer, Badge, Facts, Heading, Meter, Panel, StatusBadge, Time } from "../parts/basics";
 import { Copy, Verbatim } from "../parts/copy";
 import { ENDED, JobActions } from "../parts/jobactions";
 import { brief } from "../parts/jobtable";
 import { Json } from "../parts/json";
 import { Log } from "../parts/log";
-import { nameOf, Steps } from "../parts/steps";
+import { Steps } from "../parts/steps";
 import { Link, to } from "../router";
 import { duration, moment, span } from "../words";
+import { inZone } from "../zone";
 
 const KINDS: Record<string, [string, "ok" | "warn" | "bad" | "plain"]> = {
   raised: [t("raised"), "bad"],
@@ -102,8 +103,8 @@ function About({ job }: { job: WholeJob }) {
       </Link>,
     ],
     [t("Id"), <Long key="i" text={job.id} what={t("job id")} />],
-    [t("Cause"), given(job.cause)],
-    [t("Priority"), given(job.priority)],
+    [t("Cause"), wordOf(job.cause)],
+    [t("Priority"), wordOf(job.priority)],
     [
       t("Attempt"),
       job.crashes ? t("{n}, {crashes} {crashes:crash|crashes}", { n: job.attempt, crashes: job.crashes }) : job.attempt,
@@ -170,13 +171,13 @@ function Why({ job }: { job: WholeJob }) {
       {job.waits_for_signal ? (
         <Awaited job={job} />
       ) : !why.data || why.data.waits.length < 2 ? (
-        <p className="text-sm">{given(why.data?.text ?? job.why)}</p>
+        <p className="text-sm">{inZone(why.data?.text ?? job.why)}</p>
       ) : (
         <ul className="flex flex-col gap-1.5">
           {why.data.waits.map((wait) => (
             <li key={`${wait.code} ${wait.by}`} className="flex flex-wrap items-baseline gap-2 text-sm">
               <Badge tone="warn">{wait.code}</Badge>
-              <span className="min-w-0 break-words">{given(wait.why)}</span>
+              <span className="min-w-0 break-words">{inZone(wait.why)}</span>
               {wait.until_at && (
                 <span className="text-xs text-muted">{rich("ends {time}", { time: <Time at={wait.until_at} /> })}</span>
               )}
@@ -224,7 +225,7 @@ function Turn({ of: { position, position_exact = true, estimate, estimate_basis 
         !estimate_basis && <span className="font-medium">{t("No estimate")}</span>
       )}
       {estimate_basis && (
-        <span className="w-full text-xs text-muted first-letter:uppercase">{given(estimate_basis)}</span>
+        <span className="w-full text-xs text-muted first-letter:uppercase">{inZone(estimate_basis)}</span>
       )}
     </div>
   );
@@ -303,7 +304,7 @@ function stepBar(step: Step, now: number): Bar {
   const waits = step.kind === "sleep" || step.kind === "wait";
   const until = waits && step.until_at ? Math.min(Date.parse(step.until_at), now) : Date.parse(step.ended_at);
   return {
-    label: nameOf(step),
+    label: step.name,
     from,
     until,
     look: waits ? "bg-edge" : step.kind === "failed" ? "bg-bad-fill" : "bg-ok-fill",
@@ -360,7 +361,7 @@ function Attempts({ job }: { job: WholeJob }) {
 }
 
 function AttemptRow({ attempt, open }: { attempt: Attempt; open: boolean }) {
-  const [word, tone] = KINDS[attempt.kind] ?? [given(attempt.kind.replaceAll("_", " ")), "warn"];
+  const [word, tone] = KINDS[attempt.kind] ?? [wordOf(attempt.kind.replaceAll("_", " ")), "warn"];
   return (
     <details open={open} className="group">
       <summary className="flex flex-wrap items-center gap-2 px-3 py-2 text-sm hover:bg-sunken">

@@ -2,7 +2,7 @@ import { type ReactNode, useMemo } from "react";
 import { useHistory, useOverview } from "../data/queries";
 import { instants, perPool, rate, success, successes, total } from "../data/series";
 import type { DatedProblem, History, Overview, Pool } from "../data/types";
-import { given, t } from "../language";
+import { t } from "../language";
 import { Answer, Badge, Empty, Heading, Lasting, Meter, Panel, Stat, type Tone } from "../parts/basics";
 import { Chart } from "../parts/chart";
 import { Spans, useSpan } from "../parts/spans";
@@ -10,6 +10,7 @@ import { numbers, Table } from "../parts/table";
 import { Link, to } from "../router";
 import { ROW } from "../shortcuts";
 import { compact, count, duration, percent } from "../words";
+import { inZone } from "../zone";
 
 export function OverviewPage() {
   const overview = useOverview();
@@ -269,10 +270,10 @@ function Problems({ problems }: { problems: DatedProblem[] }) {
             <span className="text-xs leading-5 text-muted max-lg:order-1 sm:max-lg:col-start-2">
               {problem.since && <Lasting at={problem.since * 1_000} />}
             </span>
-            <span className="min-w-0 break-words">{given(problem.message)}</span>
+            <span className="min-w-0 break-words">{inZone(problem.message)}</span>
             <span className="min-w-0 break-words text-accent max-lg:order-2 sm:max-lg:col-start-2 lg:text-right">
               <span className="inline-block first-letter:uppercase">
-                {REMEDIES[problem.code] ?? given(problem.remedy)}
+                {REMEDIES[problem.code] ?? inZone(problem.remedy)}
                 {"\u00a0"}
                 <span aria-hidden="true">→</span>
               </span>

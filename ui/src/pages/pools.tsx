@@ -1,7 +1,7 @@
 import { useHistory, usePool, usePools } from "../data/queries";
 import { instants, rate, zeroed } from "../data/series";
 import type { Event, History, Pool } from "../data/types";
-import { given, t } from "../language";
+import { t } from "../language";
 import { PoolActions } from "../parts/actions";
 import { Answer, Badge, Empty, Facts, Heading, Meter, Panel, Stat, Time } from "../parts/basics";
 import { BreakersOf } from "../parts/breakers";
@@ -12,6 +12,7 @@ import { numbers, Table } from "../parts/table";
 import { WhatIf } from "../parts/whatif";
 import { Link, to } from "../router";
 import { compact, count, duration } from "../words";
+import { inZone } from "../zone";
 
 export function PoolsPage() {
   const pools = usePools();
@@ -178,7 +179,7 @@ export function PoolPage({ name }: { name: string }) {
                       t("Bounds"),
                       [
                         t("{min} to {max}", { min: seen.min_workers ?? "?", max: seen.max_workers ?? "?" }),
-                        ...(seen.bounds_why ? [given(seen.bounds_why)] : []),
+                        ...(seen.bounds_why ? [inZone(seen.bounds_why)] : []),
                       ].join(t(", ")),
                     ],
                     [
@@ -213,7 +214,7 @@ function Notices({ pool }: { pool: Pool }) {
             : t("Paused. Queued jobs wait until it is resumed."),
         ]
       : []),
-    ...(pool.unplaced ? [t("The pool has fewer slots than it needs: {why}", { why: given(pool.unplaced) })] : []),
+    ...(pool.unplaced ? [t("The pool has fewer slots than it needs: {why}", { why: inZone(pool.unplaced) })] : []),
     ...pool.failing.map((failure) => t("Processes cannot be started on {node}: {error}", failure)),
   ];
   return said.map((text) => (
@@ -284,7 +285,10 @@ function PoolCharts({ name, history, steps, span }: { name: string; history: His
 }
 
 /** The message without the pool's name, which is on the page already. */
-const said = (event: Event) => given(event.message.replace(/^pool \S+: /, ""));
+function said({ message, subject }: Event): string {
+  const rest = message.slice(message.indexOf(subject) + subject.length);
+  return inZone(/^[:：]/.test(rest) ? rest.slice(1).trimStart() : message);
+}
 
 function markOf(step: Event): Mark {
   const [, from, until] = /(\d+) → (\d+)/.exec(step.message) ?? [];

@@ -2,7 +2,7 @@ import type { ColumnDef } from "@tanstack/react-table";
 import { useState } from "react";
 import { useMay, useSchedule, useSchedules, useWorkerNames, useWorkers } from "../data/queries";
 import type { Schedule, Worker } from "../data/types";
-import { given, rich, t } from "../language";
+import { rich, t, wordOf } from "../language";
 import { READ_ONLY } from "../parts/actions";
 import { Answer, Badge, Button, Empty, Facts, Heading, Panel, Stat, Time } from "../parts/basics";
 import { brief } from "../parts/jobtable";
@@ -12,6 +12,7 @@ import { Table } from "../parts/table";
 import { Typed } from "../parts/typed";
 import { go, Link, to, useParams } from "../router";
 import { duration } from "../words";
+import { inZone } from "../zone";
 
 const PAGE = 100;
 
@@ -98,7 +99,7 @@ const OF_WORKERS: ColumnDef<Worker>[] = [
       </span>
     ),
   },
-  { header: t("Runs"), accessorKey: "schedule", cell: ({ row: { original } }) => given(original.schedule) },
+  { header: t("Runs"), accessorKey: "schedule", cell: ({ row: { original } }) => inZone(original.schedule) },
   { header: t("Pool"), accessorKey: "pool", meta: { from: "md" } },
   {
     header: t("Next"),
@@ -161,7 +162,7 @@ function List({ rows, filtered, whole }: { rows: Schedule[]; filtered: boolean; 
           accessorKey: "schedule",
           cell: ({ row: { original } }) => (
             <span title={original.cron ? zoned(original.cron, original.timezone) : undefined}>
-              {given(original.schedule)}
+              {inZone(original.schedule)}
             </span>
           ),
         },
@@ -235,7 +236,7 @@ export function SchedulePage({ name }: { name: string }) {
               <Stat
                 label={t("Next")}
                 value={<Time at={seen.next_fire_at} none={t("paused")} />}
-                note={given(seen.schedule)}
+                note={inZone(seen.schedule)}
               />
               <Stat
                 label={t("Last")}
@@ -265,14 +266,14 @@ export function SchedulePage({ name }: { name: string }) {
               <Panel title={t("Policy")}>
                 <Facts
                   items={[
-                    [t("Runs"), given(seen.schedule)],
+                    [t("Runs"), inZone(seen.schedule)],
                     ...(seen.cron ? ([[t("Cron"), zoned(seen.cron, seen.timezone)]] as [string, string][]) : []),
                     [t("Missed fire times"), CATCH_UP[seen.catch_up]],
                     [
                       t("Overlap"),
                       seen.overlap === "skip" ? t("skipped while its last job has not ended") : t("allowed"),
                     ],
-                    [t("Priority"), given(seen.priority)],
+                    [t("Priority"), wordOf(seen.priority)],
                     ...options(seen),
                     [
                       t("Put"),

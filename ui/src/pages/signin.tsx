@@ -1,10 +1,11 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { api } from "../data/client";
-import { given, t } from "../language";
+import { t } from "../language";
 import { Button } from "../parts/basics";
 import { Labelled } from "../parts/dialog";
 import { Mark } from "../parts/mark";
+import { inZone } from "../zone";
 
 /** The page for requests that need a token. */
 export function SignInPage({ why }: { why: string }) {
@@ -17,7 +18,7 @@ export function SignInPage({ why }: { why: string }) {
       await api.logIn({ token });
       await client.resetQueries();
     } catch (error) {
-      setWrong(given((error as Error).message));
+      setWrong(inZone((error as Error).message));
     }
   };
   return (

@@ -1,7 +1,7 @@
 import { useMemo } from "react";
 import { useGraph, useJobs, useWorker, useWorkers } from "../data/queries";
 import type { Worker, WorkerDetail } from "../data/types";
-import { given, rich, t } from "../language";
+import { rich, t, wordOf } from "../language";
 import { WorkerActions } from "../parts/actions";
 import { Answer, Badge, Button, Empty, Facts, Heading, Panel, Stat, Time } from "../parts/basics";
 import { BreakersOf } from "../parts/breakers";
@@ -13,6 +13,7 @@ import { numbers, Table } from "../parts/table";
 import { WorkerRuns } from "../parts/workerruns";
 import { Link, to, useParams } from "../router";
 import { count, duration } from "../words";
+import { inZone } from "../zone";
 import { GraphPanel } from "./graph";
 
 const STATES: [string, string, (worker: Worker) => boolean][] = [
@@ -141,8 +142,8 @@ function List({ rows, search, pool, state }: { rows: Worker[]; search: string; p
           accessorKey: "schedule",
           meta: { from: "lg" },
           cell: ({ row: { original } }) => (
-            <span title={given(original.schedule)}>
-              {given(original.schedule.split(", counted")[0] ?? "")}
+            <span title={inZone(original.schedule)}>
+              {inZone(original.schedule)}
               {original.rescheduled_at && <span className="text-muted">{t(", changed")}</span>}
             </span>
           ),
@@ -192,7 +193,7 @@ function limits(config: WorkerDetail["config"]): [string, string][] {
   const ours = (name: keyof typeof config) => name === "overlap" || name === "catch_up";
   return said
     .filter(([name]) => config[name] !== null)
-    .map(([name, label]) => [label, ours(name) ? given(String(config[name])) : String(config[name])]);
+    .map(([name, label]) => [label, ours(name) ? wordOf(String(config[name])) : String(config[name])]);
 }
 
 const stateOf = (worker: Worker) =>
@@ -226,7 +227,7 @@ function State({ worker }: { worker: Worker }) {
   }
   if (!worker.enabled) {
     return (
-      <Badge tone="bad" title={worker.reason ? given(worker.reason) : undefined}>
+      <Badge tone="bad" title={worker.reason ? inZone(worker.reason) : undefined}>
         {t("✕ disabled")}
       </Badge>
     );
@@ -275,7 +276,7 @@ export function WorkerPage({ name }: { name: string }) {
             )}
             {!seen.enabled && (
               <p className="rounded-md border border-bad bg-bad-soft px-3 py-2 text-sm break-words text-bad">
-                {seen.reason ? t("Disabled: {reason}.", { reason: given(seen.reason) }) : t("Disabled.")}
+                {seen.reason ? t("Disabled: {reason}.", { reason: inZone(seen.reason) }) : t("Disabled.")}
                 {t(" ")}
                 {t("Fix the cause, then enable it; queued jobs wait until then.")}
               </p>
@@ -297,7 +298,7 @@ export function WorkerPage({ name }: { name: string }) {
               <Stat
                 label={t("Next")}
                 value={<Time at={seen.next_due_at} none={nextOf(seen)} />}
-                note={seen.mode === "triggered" ? undefined : given(seen.schedule)}
+                note={seen.mode === "triggered" ? undefined : inZone(seen.schedule)}
               />
               <Stat
                 label={t("Failures in a row")}
@@ -330,7 +331,7 @@ export function WorkerPage({ name }: { name: string }) {
                   items={[
                     [
                       t("Runs"),
-                      [given(seen.schedule), ...(seen.mode === "triggered" ? [] : [t(seen.mode)])].join(t(", ")),
+                      [inZone(seen.schedule), ...(seen.mode === "triggered" ? [] : [t(seen.mode)])].join(t(", ")),
                     ],
                     [
                       t("Pool"),
@@ -338,7 +339,7 @@ export function WorkerPage({ name }: { name: string }) {
                         {seen.pool}
                       </Link>,
                     ],
-                    [t("Priority"), given(seen.priority)],
+                    [t("Priority"), wordOf(seen.priority)],
                     [t("Timeout"), duration(seen.timeout_seconds)],
                     [t("Retries"), seen.max_retries],
                     ...limits(seen.config),

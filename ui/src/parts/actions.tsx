@@ -4,8 +4,9 @@ import { useState } from "react";
 import { api } from "../data/client";
 import { useAct, useMay, useWorker } from "../data/queries";
 import type { Node, Payload, Pool, Triggered, Worker, WorkerDetail } from "../data/types";
-import { given, rich, t } from "../language";
+import { rich, t } from "../language";
 import { go, Link, to } from "../router";
+import { inZone } from "../zone";
 import { Button, Loading } from "./basics";
 import { Ask, Labelled } from "./dialog";
 import { PayloadForm } from "./form";
@@ -222,7 +223,7 @@ function Trigger({ name, close }: { name: string; close: () => void }) {
   if (worker.data) return <TriggerForm worker={worker.data} close={close} />;
   return (
     <Ask title={t("Trigger {name}", { name })} verb={t("Run now")} disabled close={close} submit={() => {}}>
-      {worker.error ? <p className="text-bad">{given(worker.error.message)}</p> : <Loading rows={3} />}
+      {worker.error ? <p className="text-bad">{inZone(worker.error.message)}</p> : <Loading rows={3} />}
     </Ask>
   );
 }

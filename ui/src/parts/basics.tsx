@@ -2,11 +2,11 @@
 
 import type { ButtonHTMLAttributes, ReactNode } from "react";
 import { ApiError } from "../data/client";
-import { useSaid } from "../data/live";
+import { useNow, useSaid } from "../data/live";
 import type { Status } from "../data/types";
-import { given, t } from "../language";
-import { ago, duration, moment } from "../words";
-import { zone, zoneName } from "../zone";
+import { t } from "../language";
+import { ago, duration, millis, moment } from "../words";
+import { inZone, zone, zoneName } from "../zone";
 import { Mark } from "./mark";
 
 export type Tone = "plain" | "accent" | "ok" | "warn" | "bad";
@@ -41,9 +41,16 @@ const STATUS: Record<Status, [Tone, string]> = {
   cancelled: ["plain", "⊘"],
 };
 
-type Shown = { status: Status; cancelling?: boolean; stranded?: boolean; waitsFor?: string | null };
+type Shown = {
+  status: Status;
+  cancelling?: boolean;
+  stranded?: boolean;
+  waitsFor?: string | null;
+  run_at?: string | null;
+};
 
-export function StatusBadge({ status, cancelling = false, stranded = false, waitsFor = null }: Shown) {
+export function StatusBadge({ status, cancelling = false, stranded = false, waitsFor = null, run_at = null }: Shown) {
+  const now = useNow();
   const [tone, sign] = STATUS[status];
   const why = stranded ? t("A job before it is dead or cancelled: retry that one, or cancel the flow") : undefined;
   return (
@@ -58,7 +65,11 @@ export function StatusBadge({ status, cancelling = false, stranded = false, wait
           ? t("cannot run")
           : waitsFor
             ? t("waits for {signal}", { signal: waitsFor })
-            : t(status)}
+            : status !== "failed"
+              ? t(status)
+              : run_at
+                ? t("failed, retries {when}", { when: ago(Math.max(now, millis(run_at)), now) })
+                : t("failed, to be retried")}
     </Badge>
   );
 }
@@ -272,14 +283,14 @@ export function Loading({ rows = 6 }: { rows?: number }) {
 
 /** The server's title, or the status of what a proxy sent. */
 const titleOf = ({ code, status, title }: ApiError) =>
-  code.startsWith("http-") ? t("Error {n}", { n: status }) : given(title);
+  code.startsWith("http-") ? t("Error {n}", { n: status }) : inZone(title);
 
 export function Failure({ error, again }: { error: Error; again?: () => void }) {
   const title = error instanceof ApiError ? titleOf(error) : t("Something went wrong");
   return (
     <div role="alert" className="flex flex-col items-center gap-1 px-4 py-10 text-center">
       <div className="text-sm font-semibold text-bad">{title}</div>
-      <div className="max-w-lg text-sm break-words text-muted">{given(error.message)}</div>
+      <div className="max-w-lg text-sm break-words text-muted">{inZone(error.message)}</div>
       {again && (
         <Button className="mt-2" onClick={again}>
           {t("Try again")}

@@ -4,7 +4,7 @@ import { useState } from "react";
 import type { BreakerView } from "shiftwork";
 import { api } from "../data/client";
 import { useAct, useBreakers, useMay, useWorkers } from "../data/queries";
-import { given, rich, t } from "../language";
+import { rich, t, wordOf } from "../language";
 import { Link, to } from "../router";
 import { millis } from "../words";
 import { READ_ONLY, Reason, reasonIn } from "./actions";
@@ -19,7 +19,7 @@ const LOOK: Record<string, [Tone, string]> = {
 };
 
 export function BreakerState({ breaker }: { breaker: BreakerView }) {
-  const [tone, word] = LOOK[breaker.state] ?? ["plain", given(breaker.state)];
+  const [tone, word] = LOOK[breaker.state] ?? ["plain", wordOf(breaker.state)];
   return <Badge tone={tone}>{word}</Badge>;
 }
 

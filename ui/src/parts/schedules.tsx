@@ -4,10 +4,10 @@ import { useState } from "react";
 import { api } from "../data/client";
 import { useAct, useMay, usePreview, useWorker, useWorkerNames } from "../data/queries";
 import type { Job, Payload, Schedule, Timing, Worker, WorkerDetail } from "../data/types";
-import { given, language, t } from "../language";
+import { language, t } from "../language";
 import { go, to } from "../router";
 import { duration, moment } from "../words";
-import { zone, zoneName } from "../zone";
+import { inZone, zone, zoneName } from "../zone";
 import { READ_ONLY } from "./actions";
 import { Button, Loading } from "./basics";
 import { Ask, Labelled } from "./dialog";
@@ -151,14 +151,14 @@ function Preview({ timing }: { timing: Timing }) {
   return (
     <section aria-label={t("Preview")} className="rounded-md border border-line bg-ground p-3">
       {preview.error ? (
-        <p className="text-bad">{given(preview.error.message)}</p>
+        <p className="text-bad">{inZone(preview.error.message)}</p>
       ) : !data ? (
         <Loading rows={3} />
       ) : data.problem ? (
-        <p className="text-bad">{given(data.problem)}</p>
+        <p className="text-bad">{inZone(data.problem)}</p>
       ) : (
         <>
-          <p className="mb-2 font-medium">{t("Runs {schedule}", { schedule: given(data.words ?? "") })}</p>
+          <p className="mb-2 font-medium">{t("Runs {schedule}", { schedule: inZone(data.words ?? "") })}</p>
           <FireTimes times={data.times} />
         </>
       )}
@@ -256,7 +256,7 @@ export function PutSchedule({
   );
   const names = useWorkerNames(!schedule);
   const act = useAct<Schedule>((put) =>
-    t("Schedule {name} runs {schedule}", { name: put.name, schedule: given(put.schedule) }),
+    t("Schedule {name} runs {schedule}", { name: put.name, schedule: inZone(put.schedule) }),
   );
   const kept = schedule && {
     catch_up: schedule.catch_up,
@@ -321,7 +321,7 @@ function Arguments({ worker, start, change }: { worker: string; start: unknown; 
     const schema = known.data.payload_schema ?? (known.data.mode === "triggered" ? null : { type: "object" });
     return <PayloadForm schema={schema} start={start} change={change} />;
   }
-  return known.error ? <p className="text-bad">{given(known.error.message)}</p> : <Loading rows={2} />;
+  return known.error ? <p className="text-bad">{inZone(known.error.message)}</p> : <Loading rows={2} />;
 }
 
 /** Gives a worker another schedule than the one in the code, and back. */
@@ -330,7 +330,7 @@ export function Reschedule({ worker }: { worker: WorkerDetail }) {
   const [open, setOpen] = useState(false);
   const [timing, setTiming] = useState<Timing>(() => configured(worker.config));
   const act = useAct<Worker>((changed) =>
-    t("{name} runs {schedule}", { name: changed.name, schedule: given(changed.schedule) }),
+    t("{name} runs {schedule}", { name: changed.name, schedule: inZone(changed.schedule) }),
   );
   const close = () => setOpen(false);
   return (

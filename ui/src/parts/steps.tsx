@@ -1,7 +1,7 @@
 /** The steps of a durable function, and the signals that were sent to it. */
 
 import type { Step, WholeJob } from "../data/types";
-import { given, rich, t } from "../language";
+import { rich, t } from "../language";
 import { duration, span } from "../words";
 import { Badge, Panel, Time } from "./basics";
 import { Json } from "./json";
@@ -17,9 +17,6 @@ const SIGNS: Record<Step["kind"], string> = {
 
 /** The most names of signals that are listed. */
 const MOST_NAMES = 20;
-
-/** The name of a step; waits have one of ours. */
-export const nameOf = ({ kind, name }: Step) => (kind === "wait" || kind === "sleep" ? given(name) : name);
 
 export function Steps({ job }: { job: WholeJob }) {
   const unused = job.signals.length;
@@ -55,7 +52,7 @@ function StepRow({ step }: { step: Step }) {
       <span aria-hidden="true" className="w-4 text-center text-muted">
         {SIGNS[step.kind]}
       </span>
-      <span className="font-medium">{nameOf(step)}</span>
+      <span className="font-medium">{step.name}</span>
       {step.until_at ? (
         <span className="text-xs text-muted">{rich("ends {time}", { time: <Time at={step.until_at} /> })}</span>
       ) : (

@@ -5,8 +5,9 @@ import { ApiError } from "../data/client";
 import { type Tried, useWhatIf } from "../data/queries";
 import { instants } from "../data/series";
 import type { Pool, WhatIf as Result } from "../data/types";
-import { given, rich, t } from "../language";
+import { rich, t } from "../language";
 import { compact, count, duration } from "../words";
+import { inZone } from "../zone";
 import { Button, Empty, Failure, Loading, Panel } from "./basics";
 import { Chart } from "./chart";
 import { Labelled } from "./dialog";
@@ -73,7 +74,7 @@ function Form({ pool, busy, submit }: { pool: Pool; busy: boolean; submit: (trie
 
 function Refusal({ error, again }: { error: Error; again: () => void }) {
   if (error instanceof ApiError && error.status === CONFLICT)
-    return <Empty title={t("Yesterday cannot be simulated")}>{given(error.message)}</Empty>;
+    return <Empty title={t("Yesterday cannot be simulated")}>{inZone(error.message)}</Empty>;
   return <Failure error={error} again={again} />;
 }
 
@@ -107,7 +108,7 @@ function Outcome({ result }: { result: Result }) {
       </p>
       {result.notes.map((note) => (
         <p key={note} className="text-sm text-warn">
-          {given(note)}
+          {inZone(note)}
         </p>
       ))}
       <Comparison result={result} />

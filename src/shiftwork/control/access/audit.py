@@ -17,7 +17,7 @@ from shiftwork.core.model.event import Event
 from shiftwork.core.model.jobs import JobRecord
 from shiftwork.errors import StoreError
 from shiftwork.events import Listeners
-from shiftwork.sentences import parts_of, plain
+from shiftwork.sentences import parts_of, plain, sentence
 
 logger: Final = logging.getLogger("shiftwork")
 
@@ -39,7 +39,8 @@ class Audit:
 
     async def record_change(self, job: JobRecord, what: str, *, reason: str | None, **data: Any) -> None:
         """Keep that one job was changed, and why, if a reason was given."""
-        message = f"job {job.id} of {job.worker} was {what}{because(reason)}"
+        message = sentence("job {id} of {worker} was {done}", id=job.id, worker=job.worker, done=done_word(what))
+        message = because(message, reason)
         about = {"id": job.id, "worker": job.worker} | ({} if reason is None else {"reason": reason})
         await self.record("jobs.amended", what, message, **about, **data)
 
@@ -65,9 +66,25 @@ class Audit:
         )
 
 
-def because(reason: str | None) -> str:
-    """Return how a message ends that gives a reason."""
-    return f": {reason}" if reason else ""
+def because(message: str, reason: str | None) -> str:
+    """Return the message with the reason that a person gave, if there is one."""
+    return sentence("{what}: {reason}", what=message, reason=reason) if reason else message
+
+
+_DONE: Final = {
+    "added": sentence("added"),
+    "cancelled": sentence("cancelled"),
+    "changed": sentence("changed"),
+    "discarded": sentence("discarded"),
+    "paused": sentence("paused"),
+    "resumed": sentence("resumed"),
+    "retried": sentence("retried"),
+}
+
+
+def done_word(done: str) -> str:
+    """Return what was done as a word in a sentence."""
+    return _DONE.get(done, done)
 
 
 @contextmanager

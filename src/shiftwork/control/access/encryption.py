@@ -9,6 +9,7 @@ from shiftwork.core.health.health_values import Finding
 from shiftwork.core.values.envelopes import PLAIN
 from shiftwork.core.words import counted
 from shiftwork.errors import EncryptionKeyError, nearest
+from shiftwork.sentences import sentence
 from shiftwork.store.sealed.key_use import keys_in_use
 from shiftwork.store.sealed.keys import new_key
 from shiftwork.store.sealed.store import SealedStore
@@ -53,7 +54,7 @@ class Encryption:
             )
             raise EncryptionKeyError(message)
         done = await rekey(store, now=self._now(), report=report)
-        message = f"{counted(done.rewritten, 'job')} encrypted with key {done.key}"
+        message = sentence("{jobs} encrypted with key {key}", jobs=counted(done.rewritten, "job"), key=done.key)
         await self._audit.record("jobs.amended", "rekeyed", message, retired=" ".join(done.retired))
         return done
 
@@ -68,7 +69,7 @@ class Encryption:
             message = f"no job is encrypted with a key {key}; {nearest(key, await keys_in_use(store))}"
             raise EncryptionKeyError(message)
         cancelled = await give_up_key(store, key, now=self._now(), report=report)
-        message = f"key {key} was given up; {counted(cancelled, 'job')} cancelled"
+        message = sentence("key {key} was given up; {jobs} cancelled", key=key, jobs=counted(cancelled, "job"))
         await self._audit.record("jobs.amended", "cancelled", message, key=key)
         return cancelled
 

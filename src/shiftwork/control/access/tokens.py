@@ -21,6 +21,7 @@ from shiftwork.control.access.store_access import StoreAccess
 from shiftwork.core.doc_kinds import TOKEN
 from shiftwork.core.model.doc_types import Role, Token, TokenSession
 from shiftwork.errors import ConfigurationError, DuplicateNameError, UnknownOptionError, nearest
+from shiftwork.sentences import sentence
 from shiftwork.store.docs import change, read, read_all
 
 PREFIX: Final = "sw"
@@ -58,7 +59,9 @@ class Tokens:
         expires = None if valid_seconds is None else now + valid_seconds
         token = Token(id=id, name=name, role=role, digest=_digest(secret), created_at=now, expires_at=expires)
         await change(await self._access.open(), TOKEN, id, lambda _: token)
-        await self._audit.record("token.created", name, f"token {name} may {role}", role=role)
+        await self._audit.record(
+            "token.created", name, sentence("token {name} may {role}", name=name, role=role), role=role
+        )
         return token, f"{PREFIX}_{id}_{secret}"
 
     async def all(self) -> list[Token]:
@@ -80,7 +83,7 @@ class Tokens:
         before, after = await change(await self._access.open(), TOKEN, found.id, revoked)
         if before == after:  # another process was faster
             raise _unknown(name, valid)
-        await self._audit.record("token.revoked", found.name, f"token {found.name} is revoked")
+        await self._audit.record("token.revoked", found.name, sentence("token {name} is revoked", name=found.name))
         return after
 
     async def log_in(self, id: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from shiftwork.control.access.audit import Audit, because
+from shiftwork.control.access.audit import Audit, because, done_word
 from shiftwork.control.access.store_access import StoreAccess
 from shiftwork.control.jobs.filter import FIRST_PAGE, job_filter, next_size
 from shiftwork.core.model.job_changes import Cancel, Change, Discard, JobFilter, Requeue
@@ -21,6 +21,7 @@ from shiftwork.core.observing.pool_stats import PoolStats, Stats, WorkerStats
 from shiftwork.core.options.value_checks import parse_rate
 from shiftwork.core.words import counted
 from shiftwork.errors import ConfigurationError
+from shiftwork.sentences import error_text, sentence, series
 from shiftwork.store.protocol import Store
 
 BULK_BATCH: Final = 1_000
@@ -87,11 +88,11 @@ def check_rate(action: Action, rate: str | None) -> float | None:
     if rate is None:
         return None
     if action != "retry":
-        raise ConfigurationError(f"a rate is for retrying jobs: {action} takes none")
+        raise ConfigurationError(sentence("a rate is for retrying jobs: {action} takes none", action=action))
     try:
         limit = parse_rate(str(rate))
     except ConfigurationError as error:
-        raise ConfigurationError(f"rate {error}") from None
+        raise ConfigurationError(sentence("rate {problem}", problem=error_text(error))) from None
     return limit.seconds / limit.count
 
 
@@ -119,7 +120,7 @@ class BulkChanges:
             async for reached in jobs.change(action, chosen, rate, spread):
                 so_far = reached
         except BaseException:  # the audit must tell which jobs were changed
-            await self._record(action, so_far, shown, "; then it was interrupted")
+            await self._record(action, so_far, shown, interrupted=True)
             raise
         await self._record(action, so_far, shown)
         return so_far
@@ -141,13 +142,21 @@ class BulkChanges:
         jobs = JobBatches(await self._access.open(), self._now)
         return [job async for job in jobs.dead(limit)]
 
-    async def _record(self, action: Action, changed: Changed, shown: Mapping[str, str], end: str = "") -> None:
+    async def _record(
+        self, action: Action, changed: Changed, shown: Mapping[str, str], *, interrupted: bool = False
+    ) -> None:
         if changed.matched:
             done = _DONE[action]
-            verb = "was" if changed.count == 1 else "were"
+            jobs, word = counted(changed.count, "job"), done_word(done)
+            message = sentence("{jobs} were {done}", jobs=jobs, done=word)
+            if changed.count == 1:
+                message = sentence("{jobs} was {done}", jobs=jobs, done=word)
             which = ", ".join(f"{name} {value}" for name, value in shown.items() if name not in {"reason", "limit"})
-            of = f" ({which})" if which else ""
-            message = f"{counted(changed.count, 'job')} {verb} {done}{of}{because(shown.get('reason'))}{end}"
+            if which:
+                message = sentence("{what} ({which})", what=message, which=which)
+            message = because(message, shown.get("reason"))
+            if interrupted:
+                message = series("; ", [message, sentence("then it was interrupted")])
             await self._audit.record("jobs.amended", done, message, **shown)
 
 
@@ -201,8 +210,10 @@ class JobBatches:
     def _refuse_too_slow(self, rate: str | None, seconds: float) -> None:
         if seconds > LONGEST_SECONDS:
             years = seconds / (365 * SECONDS_A_DAY)
-            message = (
-                f"rate {rate!r} is too slow: the last job would be due in {years:,.0f} years; at most 10 are allowed"
+            message = sentence(
+                "rate {what} is too slow: the last job would be due in {n} years; at most 10 are allowed",
+                what=f"{rate!r}",
+                n=f"{years:,.0f}",
             )
             raise ConfigurationError(message)
 

@@ -33,6 +33,7 @@ from shiftwork.core.observing.pool_stats import PoolStats, Stats, WorkerStats
 from shiftwork.core.scaling.bounds import bounds_at
 from shiftwork.core.scaling.demand import Demand, WorkerWindow, observe, pool_demand
 from shiftwork.core.workers.admission import Facts, Gates, Head, Lane, Obstacle, explain
+from shiftwork.sentences import sentence
 from shiftwork.store.docs import read
 from shiftwork.store.protocol import Store
 from shiftwork.views.explanation import Estimate, estimate_of, no_estimate
@@ -101,7 +102,8 @@ class Estimates:
             place = behind(place, sum(_is_ahead(other, record) and other.parked for other in same))
             if len(same) == KEY_JOBS:
                 return no_estimate(
-                    replace(place, exact=False), f"{KEY_JOBS:,} jobs or more have its key {record.key!r}"
+                    replace(place, exact=False),
+                    sentence("{n} jobs or more have its key {key}", n=f"{KEY_JOBS:,}", key=f"{record.key!r}"),
                 )
             worker_line, mine = mine, _key_line(record, mine, same)
             others.append(replace(worker_line, running=max(0, worker_line.running - mine.running)))
@@ -203,13 +205,16 @@ class Estimates:
             case "labels":
                 options = " ".join(f"--label {label}" for label in pool.labels)
                 labels = ", ".join(pool.labels)
-                return (
-                    f"no live node has the labels of pool {name} ({labels}): start one with `shiftwork run {options}`"
+                return sentence(
+                    "no live node has the labels of pool {pool} ({labels}): start one with `shiftwork run {options}`",
+                    pool=name,
+                    labels=labels,
+                    options=options,
                 )
             case "drained":
-                return f"every node that could serve pool {name} is drained or stopping"
-        why = plan.unplaced.get(name)
-        return None if why is None else f"pool {name} has no room for a slot: {why}"
+                return sentence("every node that could serve pool {pool} is drained or stopping", pool=name)
+        why = plan.why_unplaced(name)
+        return None if why is None else sentence("pool {pool} has no room for a slot: {why}", pool=name, why=why)
 
     async def _overtaking(self, record: JobRecord, demand: Demand, now: float) -> list[Overtaking]:
         """Return what the jobs take that still come and rank ahead; nothing where no rate is known."""

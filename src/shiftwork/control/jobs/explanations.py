@@ -18,8 +18,10 @@ from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode, Work
 from shiftwork.core.observing.beats import Beat
 from shiftwork.core.words import counted
 from shiftwork.core.workers.admission import Facts, Head, Lane, Obstacle, explain
+from shiftwork.core.workers.disabled_reason import reason_of
 from shiftwork.errors import UnknownWorkerError
 from shiftwork.handles.job import Unfinished
+from shiftwork.sentences import sentence, series
 from shiftwork.store.flow_failures import jobs_before
 from shiftwork.views.explanation import (
     Estimate,
@@ -120,11 +122,11 @@ class Explanations:
         facts = await store.survey([worker], now)
         for wait in explain(worker, Head(0.0, "", now), facts, now):
             if wait.code == "paused":
-                return f"{wait.why}; resume it first"
+                return series("; ", [wait.why, sentence("resume it first")])
             if wait.code == "dependency":
                 why = await self._why_idle(wait.by, facts)
                 if why is not None:
-                    return f"{wait.why}, and {why}"
+                    return sentence("{why}, and {because}", why=wait.why, because=why)
         return None
 
     async def _why_idle(self, dependency: str, facts: Facts) -> str | None:
@@ -134,22 +136,22 @@ class Explanations:
         if lane.running:
             return None
         if not lane.state.enabled:
-            return f"is disabled: {lane.state.reason}; enable it first"
+            return sentence("is disabled: {reason}; enable it first", reason=reason_of(lane.state))
         if gate is None or gate.pool not in facts.served:
-            return "no running process serves it"
+            return sentence("no running process serves it")
         config = await self._config(dependency)
         if config is not None and config.execution_mode is WorkerExecutionMode.TRIGGERED and not lane.live:
-            return "nothing has triggered it"
+            return sentence("nothing has triggered it")
         return None
 
     async def _waits_and_estimate(self, record: JobRecord) -> tuple[list[Obstacle], Estimate]:
         if record.status is JobStatus.WAITING:
-            return await self._needs(record), no_estimate(None, "it waits for other jobs of its flow")
+            return await self._needs(record), no_estimate(None, sentence("it waits for other jobs of its flow"))
         if record.status not in {JobStatus.QUEUED, JobStatus.SCHEDULED, JobStatus.FAILED}:
             return [], Estimate()
         pause = await self._suspension(record)
         if pause is not None and pause.code == "signal":
-            return [pause], no_estimate(None, "its function waits for a signal")
+            return [pause], no_estimate(None, sentence("its function waits for a signal"))
         [seen] = await self._estimates.look([record])
         if record.status is JobStatus.QUEUED:
             return await self._turn_and_estimate(record, seen)
@@ -173,12 +175,15 @@ class Explanations:
         """Return that a job waits for its time; or if that has passed, what keeps it from the queue."""
         due = clock_time(record.run_at)
         if record.run_at > seen.now:
-            return Obstacle("later", record.worker, f"due at {due}", until=record.run_at)
+            return Obstacle("later", record.worker, sentence("due at {clock}", clock=due), until=record.run_at)
         if seen.beats:
-            return Obstacle("later", record.worker, f"due since {due}; the leader queues it within seconds")
-        why = (
-            f"due since {due}, but no node is running that queues it in {self._access.url}: "
-            "start one with `shiftwork run`"
+            return Obstacle(
+                "later", record.worker, sentence("due since {clock}; the leader queues it within seconds", clock=due)
+            )
+        why = sentence(
+            "due since {clock}, but no node is running that queues it in {store}: start one with `shiftwork run`",
+            clock=due,
+            store=self._access.url,
         )
         return Obstacle("unserved", record.pool, why)
 
@@ -189,15 +194,19 @@ class Explanations:
         if not any(hosts(beat, record.pool) for beat in seen.beats) or any(
             beat.pool == record.pool for beat in seen.beats
         ):
-            why = (
-                f"no running process has worker {record.worker} in pool {record.pool} of {self._access.url}: "
-                "start one with `shiftwork run`"
+            why = sentence(
+                "no running process has worker {worker} in pool {pool} of {store}: start one with `shiftwork run`",
+                worker=record.worker,
+                pool=record.pool,
+                store=self._access.url,
             )
             return Obstacle("unserved", record.pool, why)
         why_not = await self._estimates.no_more_slots(record.pool, seen.beats)
         if why_not is not None:
             return Obstacle("unserved", record.pool, why_not)
-        return Obstacle("queue", record.pool, f"pool {record.pool} has no slots yet; a node starts one")
+        return Obstacle(
+            "queue", record.pool, sentence("pool {pool} has no slots yet; a node starts one", pool=record.pool)
+        )
 
     async def _suspension(self, record: JobRecord) -> Obstacle | None:
         """Return for what the function of a job waits that was handed back; None if it was not."""
@@ -224,12 +233,12 @@ class Explanations:
         running = await store.find(replace(same, status=(JobStatus.PROCESSING,)))
         queued = [] if running else await store.find(replace(same, status=(JobStatus.QUEUED,)))
         ahead = running or [other for other in queued if not other.parked]
-        by = f"job {ahead[0].id}" if ahead else "another job"
+        by = sentence("job {id}", id=ahead[0].id) if ahead else sentence("another job")
         since = ahead[0].started_at if running else None
-        what = "is running" if running else "goes first"
-        return Obstacle(
-            "concurrency_key", record.key or "", f"{by} with the same key {record.key!r} {what}", since=since
-        )
+        why = sentence("{job} with the same key {key} goes first", job=by, key=f"{record.key!r}")
+        if running:
+            why = sentence("{job} with the same key {key} is running", job=by, key=f"{record.key!r}")
+        return Obstacle("concurrency_key", record.key or "", why, since=since)
 
 
 def _own_ahead(record: JobRecord, seen: QueueFacts) -> int:
@@ -239,15 +248,28 @@ def _own_ahead(record: JobRecord, seen: QueueFacts) -> int:
 
 def _behind(record: JobRecord, seen: QueueFacts) -> Obstacle:
     own, total = _own_ahead(record, seen), sum(seen.ahead.lanes.values())
-    about = "" if position(seen.ahead, seen.stats, record.pool).exact else "about "
-    are, pool = "is" if total == 1 else "are", record.pool
-    if own == total and own:
-        why = f"{about}{counted(own, 'job')} of {record.worker} {are} ahead of it in pool {pool}"
+    jobs, pool, worker = counted(total, "job"), record.pool, record.worker
+    if not position(seen.ahead, seen.stats, record.pool).exact:
+        jobs = sentence("about {n}", n=jobs)
+    if own == total == 1:
+        why = sentence("{jobs} of {worker} is ahead of it in pool {pool}", jobs=jobs, worker=worker, pool=pool)
+    elif own == total and own:
+        why = sentence("{jobs} of {worker} are ahead of it in pool {pool}", jobs=jobs, worker=worker, pool=pool)
     elif own:
-        why = f"{about}{counted(total, 'job')} {are} ahead of it in pool {pool}, {own:,} of them of {record.worker}"
+        why = sentence(
+            "{jobs} are ahead of it in pool {pool}, {n} of them of {worker}",
+            jobs=jobs,
+            pool=pool,
+            n=f"{own:,}",
+            worker=worker,
+        )
     elif total:
-        others = f"{about}{counted(total, 'job')} of other workers {are} ahead of it in pool {pool}"
-        why = f"next in line for {record.worker}; {others}"
+        others = sentence("{jobs} of other workers are ahead of it in pool {pool}", jobs=jobs, pool=pool)
+        if total == 1:
+            others = sentence("{jobs} of other workers is ahead of it in pool {pool}", jobs=jobs, pool=pool)
+        why = series("; ", [sentence("next in line for {worker}", worker=worker), others])
     else:
-        why = f"next in line for {record.worker}; the next free slot of pool {pool} runs it"
+        why = sentence(
+            "next in line for {worker}; the next free slot of pool {pool} runs it", worker=record.worker, pool=pool
+        )
     return Obstacle("queue", record.pool, why)

@@ -12,7 +12,9 @@ from msgspec.structs import replace
 
 from shiftwork.core.model.job_changes import JobFilter, JobOrder
 from shiftwork.core.model.jobs import JobRecord, JobStatus
+from shiftwork.core.values.misfits import misfit
 from shiftwork.errors import ConfigurationError, UnknownOptionError, nearest
+from shiftwork.sentences import sentence
 
 FIRST_PAGE: Final = 50
 """How many jobs to read while their size is unknown."""
@@ -56,7 +58,7 @@ def job_filter(**wanted: Any) -> JobFilter:
     fields = JobFilter.__struct_fields__
     for name in wanted:
         if name not in fields:
-            message = f"jobs cannot be found by {name!r}: {nearest(name, fields)}"
+            message = sentence("jobs cannot be found by {what}: {hint}", what=f"{name!r}", hint=nearest(name, fields))
             raise UnknownOptionError(message)
     status = wanted.pop("status", None)
     several = [status] if isinstance(status, str) or not isinstance(status, Iterable) else status
@@ -65,10 +67,10 @@ def job_filter(**wanted: Any) -> JobFilter:
     try:
         checked = convert(plain, JobFilter)
     except MsgspecError as error:
-        message = f"jobs cannot be found like this: {error}"
+        message = sentence("jobs cannot be found like this: {why}", why=misfit(str(error)))
         raise ConfigurationError(message) from None
     if checked.limit < 0:
-        message = f"limit must be 0 or more, not {checked.limit}"
+        message = sentence("limit must be 0 or more, not {n}", n=checked.limit)
         raise ConfigurationError(message)
     return replace(checked, status=statuses)
 
@@ -77,7 +79,11 @@ def _status(name: Any) -> JobStatus:
     try:
         return JobStatus(name)
     except ValueError:
-        message = f"there is no status {name!r}: {nearest(str(name), [status.value for status in JobStatus])}"
+        message = sentence(
+            "there is no status {what}: {hint}",
+            what=f"{name!r}",
+            hint=nearest(str(name), [status.value for status in JobStatus]),
+        )
         raise UnknownOptionError(message) from None
 
 

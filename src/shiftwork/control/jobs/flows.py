@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 
 from msgspec.structs import replace
 
-from shiftwork.control.access.audit import Audit, because
+from shiftwork.control.access.audit import Audit, because, done_word
 from shiftwork.control.access.store_access import StoreAccess
 from shiftwork.control.definitions import LocalRegistry
 from shiftwork.control.jobs.jobs import JobHandles
@@ -18,15 +18,17 @@ from shiftwork.control.jobs.submission import Submission
 from shiftwork.core.jobs.flow_drawing import FlowGraph, FlowJob, draw, state_of
 from shiftwork.core.jobs.needs import behind, lost_jobs
 from shiftwork.core.jobs.run_options import run_options_of
+from shiftwork.core.jobs.transitions import status_word
 from shiftwork.core.model.flows import FlowMember, FlowRecord
 from shiftwork.core.model.job_changes import Cancel, Change, Requeue
 from shiftwork.core.model.job_parts import Input, Need
 from shiftwork.core.model.jobs import Claimed, JobRecord, JobStatus, NewJob
 from shiftwork.core.words import counted
 from shiftwork.errors import FlowError, JobStateError, ResultTimeoutError, UnknownFlowError
-from shiftwork.handles.call import Call, new_id
 from shiftwork.handles.flow import Flow, FlowStatus, child_ids, in_order
 from shiftwork.handles.job import Job
+from shiftwork.handles.worker import Call, new_id
+from shiftwork.sentences import sentence
 from shiftwork.store.flow_failures import jobs_before
 
 FLOW_PAGE: Final = 1_000
@@ -229,9 +231,15 @@ class FlowCommands:
         first = next(iter(lost_jobs(broken, await jobs_before(store, broken))), None)
         if first is not None:
             which = f"--flow {flow_id}" if first.flow == flow_id else quote(first.id)
-            message = (
-                f"flow {flow_id} is broken: job {first.id} of {first.worker} is {first.status}: {first.error}. "
-                f"Continue it from there with `shiftwork retry {which}`, or cancel it"
+            message = sentence(
+                "flow {flow} is broken: job {id} of {worker} is {state}: {error}. Continue it from there with "
+                "`shiftwork retry {which}`, or cancel it",
+                flow=flow_id,
+                id=first.id,
+                worker=first.worker,
+                state=status_word(first.status),
+                error=first.error,
+                which=which,
             )
             raise FlowError(message)
 
@@ -257,7 +265,10 @@ class FlowCommands:
                 amended = await store.amend(ids[start : start + FLOW_PAGE], change, self._now())
                 tried |= {one.id for one in amended}
                 changed += sum(one.ok for one in amended)  # the others have ended meanwhile
-        message = f"flow {flow_id} was {what}: {counted(changed, 'job')}{because(reason)}"
+        message = sentence(
+            "flow {id} was {done}: {jobs}", id=flow_id, done=done_word(what), jobs=counted(changed, "job")
+        )
+        message = because(message, reason)
         await self._audit.record(f"flow.{what}", flow_id, message, **({} if reason is None else {"reason": reason}))
         return changed
 
@@ -289,4 +300,4 @@ def _rejected(job_id: str, record: JobRecord | None, fence: int) -> JobStateErro
 
 
 def _unknown(flow_id: str) -> str:
-    return f"no flow has the id {flow_id!r}; ended flows are pruned after a while"
+    return sentence("no flow has the id {what}; ended flows are pruned after a while", what=f"{flow_id!r}")

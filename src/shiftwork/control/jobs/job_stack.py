@@ -5,10 +5,12 @@ import secrets
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
+from shiftwork.core.jobs.transitions import status_word
 from shiftwork.core.model.doc_types import StackReply, StackRequest
 from shiftwork.core.model.jobs import JobRecord, JobStatus
 from shiftwork.errors import JobStateError, NodeSilentError, StoreError
 from shiftwork.runtime.node.stack_responder import REPLY_SECONDS, Requests, change_stack_requests, read_stack_requests
+from shiftwork.sentences import sentence
 from shiftwork.store.protocol import Bell, Store
 from shiftwork.views.instances import JobStack
 
@@ -21,7 +23,7 @@ async def read_stack(
     reread: Callable[[str], Awaitable[JobRecord]],
 ) -> JobStack:
     """Return the stack of a running job. `reread` reads the job again if its node does not reply in time."""
-    _refuse_unless_running(record, "is")
+    _refuse_unless_running(record)
     seen = await _ask(store, record, now)
     if seen is None:
         raise _silent(await reread(record.id))
@@ -53,21 +55,34 @@ async def _reply(store: Store, key: str, bell: Bell) -> StackReply | None:
 
 
 def _silent(record: JobRecord) -> NodeSilentError:
-    _refuse_unless_running(record, "has ended, or is to run again: it is")
-    message = (
-        f"job {record.id}: the node of {record.instance} did not reply within {REPLY_SECONDS:g} s; "
-        "`shiftwork nodes` shows whether it is alive. If it is gone, its jobs run again when their lease ends; "
-        "if it hangs, restart it"
+    _refuse_unless_running(record, ended=True)
+    message = sentence(
+        "job {id}: the node of {instance} did not reply within {n} s; `shiftwork nodes` shows whether it "
+        "is alive. If it is gone, its jobs run again when their lease ends; if it hangs, restart it",
+        id=record.id,
+        instance=record.instance,
+        n=f"{REPLY_SECONDS:g}",
     )
     return NodeSilentError(message)
 
 
-def _refuse_unless_running(record: JobRecord, verb: str) -> None:
+def _refuse_unless_running(record: JobRecord, *, ended: bool = False) -> None:
     if record.status is not JobStatus.PROCESSING:
-        message = (
-            f"job {record.id} {verb} {record.status}, and only a running job has a stack; "
-            f"see: shiftwork explain {record.id}"
+        state = status_word(record.status)
+        message = sentence(
+            "job {id} is {state}, and only a running job has a stack; see: shiftwork explain {what}",
+            id=record.id,
+            state=state,
+            what=record.id,
         )
+        if ended:
+            message = sentence(
+                "job {id} has ended, or is to run again: it is {state}, and only a running job has a stack; see: "
+                "shiftwork explain {what}",
+                id=record.id,
+                state=state,
+                what=record.id,
+            )
         raise JobStateError(message)
 
 

@@ -11,29 +11,31 @@ from shiftwork.control.jobs.filter import job_filter
 from shiftwork.control.jobs.job_stack import read_stack
 from shiftwork.control.jobs.submission import Submission, id_taken
 from shiftwork.core.jobs.run_options import run_options_of
+from shiftwork.core.jobs.transitions import status_word
 from shiftwork.core.model.job_changes import Cancel, Change, Discard, Requeue
 from shiftwork.core.model.job_parts import SeenParts, Signal
 from shiftwork.core.model.jobs import CheckedJobOptions, JobRecord, NewJob
 from shiftwork.core.model.workers import PoolConfig, WorkerConfig
 from shiftwork.errors import JobStateError, UnknownJobError
-from shiftwork.handles.call import new_id
 from shiftwork.handles.codec import Packed
 from shiftwork.handles.job import Job, JobAccess, Look, RunBlocking
 from shiftwork.handles.payload_schema import max_bytes_of
 from shiftwork.handles.payloads import check_signal_size, encode_signal, pack_plain
 from shiftwork.handles.plain_values import plain
 from shiftwork.handles.redaction import secrets_of
+from shiftwork.handles.worker import new_id
+from shiftwork.sentences import sentence
 from shiftwork.telemetry.tracing import sending
 from shiftwork.views.explanation import Estimate, Explanation
 from shiftwork.views.instances import JobStack
 
 _REFUSED: Final[Mapping[type[Any], str]] = {
-    Cancel: "it has ended already and cannot be cancelled",
-    Requeue: "only dead, cancelled, failed and scheduled jobs can be queued again",
-    Discard: "only ended jobs can be discarded; cancel it first",
+    Cancel: sentence("it has ended already and cannot be cancelled"),
+    Requeue: sentence("only dead, cancelled, failed and scheduled jobs can be queued again"),
+    Discard: sentence("only ended jobs can be discarded; cancel it first"),
 }
 
-_NEEDED: Final = "another job of its flow waits for it; cancel the flow, or that job, first"
+_NEEDED: Final = sentence("another job of its flow waits for it; cancel the flow, or that job, first")
 
 
 class JobHandles:
@@ -168,7 +170,7 @@ class Jobs:
         store = await self._access.open_to_change()
         record = await self._record(job_id)
         stack = await read_stack(store, record, self._now, reread=self._record)
-        message = f"the stack of job {record.id} of {record.worker} was read"
+        message = sentence("the stack of job {id} of {worker} was read", id=record.id, worker=record.worker)
         await self._audit.record("job.inspected", record.id, message, worker=record.worker)
         return stack
 
@@ -186,7 +188,11 @@ class Jobs:
         else:
             record = await self._record(job_id)
             if run_options_of(record.options).inputs:
-                message = f"job {job_id} of {record.worker}: its arguments are results of other jobs; retry it as it is"
+                message = sentence(
+                    "job {id} of {worker}: its arguments are results of other jobs; retry it as it is",
+                    id=job_id,
+                    worker=record.worker,
+                )
                 raise JobStateError(message)
             _, _, packed = await self._prepare(record.worker, payload, plain(record.payload))
             await self._amend(job_id, Requeue(self._now(), packed.payload, packed.key))
@@ -205,9 +211,9 @@ class Jobs:
         if status is None:
             await self._record(job_id)
         elif not status.live:
-            message = f"job {job_id} is {status}: it accepts no more signals"
+            message = sentence("job {id} is {state}: it accepts no more signals", id=job_id, state=status_word(status))
             raise JobStateError(message)
-        message = f"signal {name!r} was sent to job {job_id}"
+        message = sentence("signal {name} was sent to job {id}", name=f"{name!r}", id=job_id)
         await self._audit.record("job.signalled", job_id, message, signal=name)
 
     async def _max_bytes(self, job_id: str) -> int:
@@ -230,7 +236,7 @@ class Jobs:
         store = await self._access.open()
         record = (await store.get([job_id]))[0]
         if record is None:
-            message = f"no job has the id {job_id!r}; ended jobs are pruned after a while"
+            message = sentence("no job has the id {what}; ended jobs are pruned after a while", what=f"{job_id!r}")
             raise UnknownJobError(message)
         return record
 
@@ -241,7 +247,12 @@ class Jobs:
             await self._record(job_id)
         elif not amended.ok:
             needed = isinstance(change, Discard) and not amended.status.live
-            message = f"job {job_id} is {amended.status}: {_NEEDED if needed else _REFUSED[type(change)]}"
+            message = sentence(
+                "job {id} is {state}: {because}",
+                id=job_id,
+                state=status_word(amended.status),
+                because=_NEEDED if needed else _REFUSED[type(change)],
+            )
             raise JobStateError(message)
 
     async def _changed(self, job_id: str, what: str, reason: str | None, **data: Any) -> Job[Any]:

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
 
-from shiftwork.control.access.audit import Audit, current_actor
+from shiftwork.control.access.audit import Audit, current_actor, done_word
 from shiftwork.control.access.store_access import StoreAccess
 from shiftwork.control.definitions import Definitions, LocalRegistry
 from shiftwork.control.jobs.jobs import Jobs
@@ -43,10 +43,11 @@ from shiftwork.errors import (
     UnknownWorkerError,
     nearest,
 )
-from shiftwork.handles.call import Call, check_call, new_id
 from shiftwork.handles.job import Job
 from shiftwork.handles.plain_values import plain
 from shiftwork.handles.redaction import secrets_of
+from shiftwork.handles.worker import Call, check_call, new_id
+from shiftwork.sentences import sentence
 from shiftwork.store.schedules import (
     ScheduleChange,
     change_schedule,
@@ -100,7 +101,7 @@ class ScheduleBook:
     ) -> ScheduleView:
         """Add a schedule, or replace the one of this name. It adds the job of `call` at every fire time."""
         times = self._checked(name, when, catch_up=catch_up, overlap=overlap)
-        check_call(f"schedule {name!r}", call)
+        check_call(sentence("schedule {name}", name=f"{name!r}"), call)
         for option in _NOT_FOR_SCHEDULES:
             if getattr(call.options, option) is not None:
                 message = f"schedule {name!r}: {option} has no meaning here, because the schedule decides it; remove it"
@@ -149,7 +150,7 @@ class ScheduleBook:
         """Delete a schedule. Jobs that it has added continue."""
         await self._access.open_to_change()
         await self._change(name, lambda _: None)
-        await self._audit.record("schedule.deleted", name, f"schedule {name} is deleted")
+        await self._audit.record("schedule.deleted", name, sentence("schedule {name} is deleted", name=name))
 
     async def run(self, name: str) -> Job[Any]:
         """Add a job of a schedule now, ahead of others, whether or not it is paused. Its fire times stay as they are.
@@ -164,11 +165,16 @@ class ScheduleBook:
         wanted = job_of(hurried, new_id(now), now, now=now, config=config, pool=pool)
         job, created = await self._jobs.add(replace(wanted, cause="triggered"), now)
         if not created:
-            message = (
-                f"schedule {name}: its job {job.id} has not ended; wait for it, or: shiftwork cancel {quote(job.id)}"
+            message = sentence(
+                "schedule {name}: its job {id} has not ended; wait for it, or: shiftwork cancel {what}",
+                name=name,
+                id=job.id,
+                what=quote(job.id),
             )
             raise JobStateError(message)
-        await self._audit.record("schedule.run", name, f"schedule {name} was run by hand: job {job.id}", id=job.id)
+        await self._audit.record(
+            "schedule.run", name, sentence("schedule {name} was run by hand: job {id}", name=name, id=job.id), id=job.id
+        )
         return job
 
     # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -194,7 +200,7 @@ class ScheduleBook:
 
     def preview(self, **when: Unpack[TimingOptions]) -> SchedulePreview:
         """Return what a schedule would mean, in words and as the next ten fire times, without storing it."""
-        times, now = _timing("a schedule", when), self._now()
+        times, now = _timing(sentence("a schedule"), when), self._now()
         return preview_of(times, Place(now, now, now), now=now)
 
     # ── details ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -202,13 +208,16 @@ class ScheduleBook:
     @staticmethod
     def _checked(name: str, when: TimingOptions, **options: str) -> Timing:
         check_schedule(name, **options)
-        return _timing(f"schedule {name!r}", when)
+        return _timing(sentence("schedule {name}", name=f"{name!r}"), when)
 
     async def _put(self, name: str, job: NewJob, when: Timing, **options: Any) -> ScheduleView:
         if len(job.payload) > LARGEST_PAYLOAD:
-            message = (
-                f"schedule {name!r}: the payload has {len(job.payload):,} bytes, and a schedule may have "
-                f"{LARGEST_PAYLOAD:,}: store the data elsewhere and pass a reference to it"
+            message = sentence(
+                "schedule {what}: the payload has {n} bytes, and a schedule may have {n2}: store the data "
+                "elsewhere and pass a reference to it",
+                what=f"{name!r}",
+                n=f"{len(job.payload):,}",
+                n2=f"{LARGEST_PAYLOAD:,}",
             )
             raise PayloadTooLargeError(message)
         now, by = self._now(), current_actor()
@@ -230,14 +239,22 @@ class ScheduleBook:
         before = await self._changed(name, put)
         view = await self.get(name)
         done = "added" if before is None else "changed"
-        message = f"schedule {name} is {done}: worker {view.worker}, {view.words}"
+        message = sentence(
+            "schedule {name} is {done}: worker {worker}, {schedule}",
+            name=name,
+            done=done_word(done),
+            worker=view.worker,
+            schedule=view.words,
+        )
         await self._audit.record("schedule.put", name, message, worker=view.worker)
         return view
 
     async def _switch(self, name: str, done: str, new: Callable[[StoredSchedule], StoredSchedule]) -> ScheduleView:
         await self._access.open_to_change()
         await self._change(name, new)
-        await self._audit.record(f"schedule.{done}", name, f"schedule {name} is {done}")
+        await self._audit.record(
+            f"schedule.{done}", name, sentence("schedule {name} is {done}", name=name, done=done_word(done))
+        )
         return await self.get(name)
 
     async def _change(self, name: str, new: Callable[[StoredSchedule], StoredSchedule | None]) -> None:
@@ -259,7 +276,7 @@ class ScheduleBook:
     async def _unknown(self, name: str) -> StoredSchedule:
         store = await self._access.open()
         known = (await read_parts(store, (await read_index(store)).keys())).schedules
-        message = f"there is no schedule {name!r}: {nearest(name, known)}"
+        message = sentence("there is no schedule {what}: {hint}", what=f"{name!r}", hint=nearest(name, known))
         raise UnknownScheduleError(message)
 
     async def _known(self, worker: str) -> tuple[WorkerConfig | None, PoolConfig | None]:
@@ -301,7 +318,11 @@ def _timing(subject: str, given: TimingOptions) -> Timing:
     when = timing(subject, given)
     seconds = when.interval_seconds
     if seconds is not None and not SHORTEST_INTERVAL <= seconds <= LONGEST_INTERVAL:
-        limits = f"at least {SHORTEST_INTERVAL:g} second and at most ten years"
-        message = f"{subject}: the interval must be {limits}, not {seconds:g} s"
+        message = sentence(
+            "{subject}: the interval must be at least {n} second and at most ten years, not {what} s",
+            subject=subject,
+            n=f"{SHORTEST_INTERVAL:g}",
+            what=f"{seconds:g}",
+        )
         raise ScheduleError(message)
     return when

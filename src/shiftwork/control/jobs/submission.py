@@ -12,10 +12,11 @@ from shiftwork.control.jobs.known_calls import known_jobs
 from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.jobs import Added, Claimed, JobRecord, NewJob
 from shiftwork.errors import FlowError, JobStateError, StoreError
-from shiftwork.handles.call import Call, CalledWorker
 from shiftwork.handles.job import Job, JobAccess, Look
 from shiftwork.handles.redaction import secrets_of
+from shiftwork.handles.worker import Call, CalledWorker
 from shiftwork.runtime.outage_log import ADDS, OutageLog
+from shiftwork.sentences import sentence
 from shiftwork.store.abilities import add_blocking, transactional
 from shiftwork.store.protocol import Store
 from shiftwork.telemetry.tracing import sending
@@ -235,7 +236,11 @@ class Submission:
 
 def id_taken(record: JobRecord) -> str:
     """Say that a job of another worker has an id."""
-    return f"the id {record.id!r} is taken by a job of {record.worker}: nothing was added for it; choose another one"
+    return sentence(
+        "the id {what} is taken by a job of {worker}: nothing was added for it; choose another one",
+        what=f"{record.id!r}",
+        worker=record.worker,
+    )
 
 
 def _may_clash(calls: Sequence[Call[Any]]) -> bool:

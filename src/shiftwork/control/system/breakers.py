@@ -13,6 +13,7 @@ from shiftwork.core.doc_kinds import BREAKER
 from shiftwork.core.words import Duration, in_words, seconds_of
 from shiftwork.core.workers.breaker import BreakerState, closed, held_open
 from shiftwork.errors import ConfigurationError, UnknownBreakerError, nearest
+from shiftwork.sentences import sentence
 from shiftwork.store.docs import change
 from shiftwork.views.overview import BreakerView, breaker_views
 
@@ -35,7 +36,7 @@ class BreakerCommands:
         """Return one breaker. Raises `UnknownBreakerError`."""
         known = await self.all()
         if name not in known:
-            message = f"there is no breaker {name!r}: {nearest(name, known)}"
+            message = sentence("there is no breaker {what}: {hint}", what=f"{name!r}", hint=nearest(name, known))
             raise UnknownBreakerError(message)
         return known[name]
 
@@ -46,7 +47,7 @@ class BreakerCommands:
         """
         now = self._now()
         await self._change(name, lambda _: closed(now))
-        message = f"breaker {name} is closed by hand{because(reason)}"
+        message = because(sentence("breaker {breaker} is closed by hand", breaker=name), reason)
         await self._audit.record("breaker.closed", name, message, reason=reason)
         return await self.get(name)
 
@@ -63,8 +64,10 @@ class BreakerCommands:
         await self._change(
             name, lambda before: held_open(before or BreakerState(), by=by, reason=reason, until=until, now=now)
         )
-        how_long = "until it is closed by hand" if seconds is None else f"for {in_words(seconds)}"
-        message = f"breaker {name} is held open {how_long}{because(reason)}"
+        message = sentence("breaker {breaker} is held open until it is closed by hand", breaker=name)
+        if seconds is not None:
+            message = sentence("breaker {breaker} is held open for {time}", breaker=name, time=in_words(seconds))
+        message = because(message, reason)
         await self._audit.record("breaker.opened", name, message, reason=reason, until=until)
         return await self.get(name)
 

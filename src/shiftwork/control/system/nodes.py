@@ -5,11 +5,12 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from shiftwork.control.access.audit import Audit
+from shiftwork.control.access.audit import Audit, because
 from shiftwork.control.access.store_access import StoreAccess
 from shiftwork.core.doc_kinds import PLAN, PLAN_NAME
 from shiftwork.core.model.doc_types import Plan
 from shiftwork.errors import UnknownNodeError, nearest
+from shiftwork.sentences import sentence
 from shiftwork.store.docs import change, read
 from shiftwork.views.overview import NodeView, node_views
 
@@ -40,9 +41,14 @@ class Nodes:
             return nodes[matching[0]]
         if matching:
             shown = ", ".join(matching[:_LISTED]) + (", …" if len(matching) > _LISTED else "")
-            message = f"{len(matching)} nodes begin with {name!r}: {shown}; write more of the name"
+            message = sentence(
+                "{n} nodes begin with {what}: {names}; write more of the name",
+                n=len(matching),
+                what=f"{name!r}",
+                names=shown,
+            )
             raise UnknownNodeError(message)
-        message = f"there is no live node {name!r}: {nearest(name, nodes)}"
+        message = sentence("there is no live node {what}: {hint}", what=f"{name!r}", hint=nearest(name, nodes))
         raise UnknownNodeError(message)
 
     async def drain(self, name: str, reason: str | None = None) -> NodeView:
@@ -50,7 +56,7 @@ class Nodes:
         await self._access.open_to_change()
         node, since = (await self.get(name)).name, self._now()
         if await self._set_drained(lambda drained: {node: since, **drained}):
-            message = f"node {node} is drained" + (f": {reason}" if reason else "")
+            message = because(sentence("node {node} is drained", node=node), reason)
             await self._audit.record("node.drained", node, message, drained=True, reason=reason)
         return await self.get(node)
 
@@ -59,7 +65,9 @@ class Nodes:
         await self._access.open_to_change()
         node = (await self.get(name)).name
         if await self._set_drained(lambda drained: {known: at for known, at in drained.items() if known != node}):
-            await self._audit.record("node.drained", node, f"node {node} takes work again", drained=False)
+            await self._audit.record(
+                "node.drained", node, sentence("node {node} takes work again", node=node), drained=False
+            )
         return await self.get(node)
 
     async def _set_drained(self, new: Callable[[dict[str, float]], dict[str, float]]) -> bool:

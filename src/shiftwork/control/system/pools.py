@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from shiftwork.control.access.audit import Audit
+from shiftwork.control.access.audit import Audit, because
 from shiftwork.control.access.store_access import StoreAccess
 from shiftwork.control.definitions import Definitions, LocalRegistry
 from shiftwork.core.doc_kinds import POOL
@@ -25,6 +25,7 @@ from shiftwork.core.scaling.plan import Planned
 from shiftwork.errors import ConfigurationError, UnknownPoolError, nearest
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.leader.pool_planner import PoolPlanner
+from shiftwork.sentences import sentence
 from shiftwork.store.docs import change
 from shiftwork.store.protocol import Store
 from shiftwork.views.instances import dashboard_entry, held, instance_of, place
@@ -63,7 +64,7 @@ class Pools:
         """Return one pool as it was registered. Raises `UnknownPoolError`."""
         pools = await self.all()
         if name not in pools:
-            message = f"there is no pool {name!r}: {nearest(name, pools)}"
+            message = sentence("there is no pool {what}: {hint}", what=f"{name!r}", hint=nearest(name, pools))
             raise UnknownPoolError(message)
         return pools[name]
 
@@ -71,13 +72,13 @@ class Pools:
         """Start no more jobs of a pool, anywhere. Running jobs continue."""
         since = self._clock.now()
         await self._change(name, lambda before: replace(before, paused=True, reason=reason, since=since))
-        message = f"pool {name} is paused" + (f": {reason}" if reason else "")
+        message = because(sentence("pool {pool} is paused", pool=name), reason)
         await self._audit.record("pool.paused", name, message, reason=reason)
 
     async def resume(self, name: str) -> None:
         """Start jobs of a paused pool again."""
         await self._change(name, lambda before: replace(before, paused=False, reason=None, since=None))
-        await self._audit.record("pool.resumed", name, f"pool {name} is resumed", reason=None)
+        await self._audit.record("pool.resumed", name, sentence("pool {pool} is resumed", pool=name), reason=None)
 
     async def scale(
         self, name: str, min_workers: int | None = None, max_workers: int | None = None, *, reset: bool = False
@@ -93,7 +94,15 @@ class Pools:
         pool, now = await self.get(name), self._clock.now()
         before, after = await self._change(name, _bounds_setter(pool, min_workers, max_workers, reset=reset, now=now))
         old, new = bounds_at(pool, before, now), bounds_at(pool, after, now)
-        message = f"pool {name} may have {new.low} to {new.high} slots, {new.why}; it was {old.low} to {old.high}"
+        message = sentence(
+            "pool {pool} may have {n} to {n2} slots, {why}; it was {n3} to {n4}",
+            pool=name,
+            n=new.low,
+            n2=new.high,
+            why=new.why,
+            n3=old.low,
+            n4=old.high,
+        )
         data = {"min_workers": after.min_workers, "max_workers": after.max_workers}
         await self._audit.record("pool.bounds", name, message, **data)
         return bounded(pool, after, now)

@@ -20,12 +20,14 @@ from shiftwork.core.options.configs import timing
 from shiftwork.core.options.option_types import TimingOptions
 from shiftwork.core.schedules.fire_times import describe
 from shiftwork.core.schedules.timing import Rescheduled, Timing, rescheduled
+from shiftwork.core.workers.disabled_reason import reason_of
 from shiftwork.core.workers.state import trigger_refusal
 from shiftwork.errors import JobStateError, ScheduleError, UnknownWorkerError, nearest
 from shiftwork.handles.job import Job
 from shiftwork.handles.options import TRIGGERED
 from shiftwork.handles.payload_schema import read_schema
 from shiftwork.runtime.outcomes.reporter import refresh
+from shiftwork.sentences import sentence
 from shiftwork.store.docs import change
 from shiftwork.store.protocol import Store
 from shiftwork.store.schedules import read_index, read_parts
@@ -65,7 +67,7 @@ class Workers:
             return here.config
         workers = await self.all()
         if name not in workers:
-            message = f"there is no worker {name!r}: {nearest(name, workers)}"
+            message = sentence("there is no worker {what}: {hint}", what=f"{name!r}", hint=nearest(name, workers))
             raise UnknownWorkerError(message)
         return workers[name]
 
@@ -96,7 +98,7 @@ class Workers:
         await erase_worker(store, name)
         self._definitions.read_again()
         self._registry.states.pop(name, None)
-        await self._audit.record("worker.forgotten", name, f"worker {name} is forgotten")
+        await self._audit.record("worker.forgotten", name, sentence("worker {worker} is forgotten", worker=name))
 
     async def reschedule(
         self,
@@ -119,8 +121,14 @@ class Workers:
             lambda old: old if old is not None and old.timing == new_timing else Rescheduled(new_timing, at, by),
         )
         old, new = rescheduled(config, before), rescheduled(config, after)
-        how = "as in the code" if reset else "set by hand"
-        message = f"worker {name} runs {describe(new)}, {how}; it was {describe(old)}"
+        how = sentence("as in the code") if reset else sentence("set by hand")
+        message = sentence(
+            "worker {worker} runs {schedule}, {how}; it was {before}",
+            worker=name,
+            schedule=describe(new),
+            how=how,
+            before=describe(old),
+        )
         data = {"cron": new.cron, "interval_seconds": None if new.cron else new.interval_seconds}
         await self._audit.record("worker.rescheduled", name, message, **data)
         return new
@@ -134,7 +142,7 @@ class Workers:
         if reason is not None:
             raise JobStateError(reason)
         job, _ = await self._jobs.enqueue(name, payload, TRIGGERED)
-        message = f"worker {name} was triggered: job {job.id}"
+        message = sentence("worker {worker} was triggered: job {id}", worker=name, id=job.id)
         await self._audit.record("job.triggered", job.id, message, worker=name)
         return job
 
@@ -152,18 +160,22 @@ class Workers:
         await self.get(name)
         store = await self._access.open()
         state = await store.switch(name, enabled=enabled, reason=reason, now=self._now())
-        message = f"worker {name} is " + ("enabled" if state.enabled else f"disabled: {state.reason}")
+        message = sentence("worker {worker} is enabled", worker=name)
+        if not state.enabled:
+            message = sentence("worker {worker} is disabled: {reason}", worker=name, reason=reason_of(state))
         await self._audit.record("worker.enabled" if enabled else "worker.disabled", name, message)
         await self.refresh()
 
 
 def _new_timing(config: WorkerConfig, given: TimingOptions, *, reset: bool) -> Timing | None:
     """Return the schedule that a person gives a worker; None for the one in the code. Raises `ScheduleError`."""
-    subject, mode = f"worker {config.name!r}", config.execution_mode
+    subject, mode = sentence("worker {worker}", worker=f"{config.name!r}"), config.execution_mode
     if mode is WorkerExecutionMode.TRIGGERED:
-        message = (
-            f"{subject} is triggered and has no schedule of its own; add one with put_schedule, or: "
-            f"shiftwork schedule put NAME {quote(config.name)} --every 5m"
+        message = sentence(
+            "{subject} is triggered and has no schedule of its own; add one with put_schedule, or: shiftwork "
+            "schedule put NAME {name} --every 5m",
+            subject=subject,
+            name=quote(config.name),
         )
         raise ScheduleError(message)
     if reset:
@@ -172,16 +184,18 @@ def _new_timing(config: WorkerConfig, given: TimingOptions, *, reset: bool) -> T
         return None
     when = timing(subject, given)
     if when.cron is not None and mode is WorkerExecutionMode.CONTINUOUS:
-        raise ScheduleError(f"{subject}: cron has no meaning for a continuous worker; give every, its pause")
+        raise ScheduleError(
+            sentence("{subject}: cron has no meaning for a continuous worker; give every, its pause", subject=subject)
+        )
     if when.interval_seconds == 0 and mode is WorkerExecutionMode.SCHEDULED:
-        raise ScheduleError(f"{subject}: the interval must be above 0, not 0")
+        raise ScheduleError(sentence("{subject}: the interval must be above 0, not 0", subject=subject))
     return when if given.get("timezone") is not None else replace(when, timezone=config.timezone)
 
 
 async def refusal_to_forget(store: Store, name: str, *, registered: Collection[str], now: float) -> str | None:
     """Return why a worker cannot be forgotten now, with what to do; None if it can."""
     if name in registered:
-        return f"this app registers worker {name}; remove it from the code first"
+        return sentence("this app registers worker {worker}; remove it from the code first", worker=name)
     instances, parts, stats = await asyncio.gather(store.instances(), read_index(store), store.stats(now))
     schedules = (await read_parts(store, parts)).schedules.values()
     return (
@@ -195,8 +209,20 @@ def _on_a_node(worker: str, instances: Iterable[InstanceRecord], now: float) -> 
     live = sorted({one.beat.node for one in instances if one.expires_at > now and worker in one.beat.workers})
     if not live:
         return None
-    nodes = f"node {live[0]} still runs" if len(live) == 1 else f"{len(live)} nodes ({', '.join(live)}) still run"
-    return f"{nodes} worker {worker}, or one that has it as an alias; deploy a version of the app without it first"
+    if len(live) == 1:
+        return sentence(
+            "node {node} still runs worker {worker}, or one that has it as an alias; deploy a version of the app "
+            "without it first",
+            node=live[0],
+            worker=worker,
+        )
+    return sentence(
+        "{n} nodes ({nodes}) still run worker {worker}, or one that has it as an alias; deploy a version of the app "
+        "without it first",
+        n=len(live),
+        nodes=", ".join(live),
+        worker=worker,
+    )
 
 
 def _scheduled(worker: str, schedules: Collection[str]) -> str | None:
@@ -204,24 +230,43 @@ def _scheduled(worker: str, schedules: Collection[str]) -> str | None:
         return None
     if len(schedules) == 1:
         [name] = schedules
-        return f"schedule {name} runs worker {worker}; delete it first: shiftwork schedule delete {quote(name)}"
-    return (
-        f"{len(schedules):,} schedules run worker {worker}; delete them first: shiftwork schedules --worker "
-        f"{quote(worker)} lists them, and shiftwork schedule delete NAME deletes one"
+        return sentence(
+            "schedule {name} runs worker {worker}; delete it first: shiftwork schedule delete {what}",
+            name=name,
+            worker=worker,
+            what=quote(name),
+        )
+    return sentence(
+        "{n} schedules run worker {worker}; delete them first: shiftwork schedules --worker {name} lists "
+        "them, and shiftwork schedule delete NAME deletes one",
+        n=f"{len(schedules):,}",
+        worker=worker,
+        name=quote(worker),
     )
 
 
 def _has_jobs(worker: str, stats: WorkerStats) -> str | None:
     running = stats.processing
     if running:
-        are = f"1 job of worker {worker} is" if running == 1 else f"{running:,} jobs of worker {worker} are"
-        return f"{are} still running; try again later"
+        if running == 1:
+            return sentence("1 job of worker {worker} is still running; try again later", worker=worker)
+        n = f"{running:,}"
+        return sentence("{n} jobs of worker {worker} are still running; try again later", n=n, worker=worker)
     waiting = stats.queued + stats.waiting + stats.scheduled + stats.retrying
     if waiting:
-        wait = "1 job waits" if waiting == 1 else f"{waiting:,} jobs wait"
-        return (
-            f"{wait} for worker {worker}: start a node that has it, or cancel what waits: "
-            f"shiftwork cancel --waiting --worker {quote(worker)}"
+        if waiting == 1:
+            return sentence(
+                "1 job waits for worker {worker}: start a node that has it, or cancel what waits: shiftwork cancel "
+                "--waiting --worker {name}",
+                worker=worker,
+                name=quote(worker),
+            )
+        return sentence(
+            "{n} jobs wait for worker {worker}: start a node that has it, or cancel what waits: shiftwork cancel "
+            "--waiting --worker {name}",
+            n=f"{waiting:,}",
+            worker=worker,
+            name=quote(worker),
         )
     return None
 

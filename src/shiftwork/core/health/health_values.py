@@ -11,6 +11,7 @@ from shiftwork.core.model.workers import WorkerConfig, WorkerState
 from shiftwork.core.scaling.backlog import Gate
 from shiftwork.core.workers.breaker import BreakerState
 from shiftwork.core.workers.joining import Edition
+from shiftwork.sentences import sentence
 
 UNKNOWN_SECONDS: Final = 10.0
 """How long jobs may wait for a worker that no live node has, and how long a node must run before that is a problem:
@@ -233,18 +234,18 @@ def integrity(records: Sequence[str], damages: Sequence[str] = ()) -> Finding:
     """Return the finding "integrity": which small records cannot be read, and what is wrong with the data as such."""
     if not records and not damages:
         return Finding("ok")
-    remedy = "stop every node, copy the data for safety, then restore a backup"
+    remedy = sentence("stop every node, copy the data for safety, then restore a backup")
     if not damages:
-        remedy = (
-            "nothing else is harmed; do what the text says about each record, and find out which program wrote to the "
-            "store"
+        remedy = sentence(
+            "nothing else is harmed; do what the text says about each record, and find out which program "
+            "wrote to the store"
         )
-    return Finding(f"the store is damaged: {'; '.join([*damages, *records])}", remedy, "critical")
+    return Finding(sentence("the store is damaged: {what}", what="; ".join([*damages, *records])), remedy, "critical")
 
 
 def gist(error: str) -> str:
     """Return the line of an error that sums it up: the last one of a traceback, the first one of anything else."""
-    lines = error.strip().splitlines() or ["no reason given"]
+    lines = error.strip().splitlines() or [sentence("no reason given")]
     return lines[-1 if lines[0].startswith("Traceback") else 0].strip().rstrip(".")
 
 

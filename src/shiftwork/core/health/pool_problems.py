@@ -14,6 +14,7 @@ from shiftwork.core.health.health_values import PoolFacts, Problem, Severity, gi
 from shiftwork.core.observing.pool_stats import LATELY_MINUTES, MANY_EXPIRED
 from shiftwork.core.scaling.backlog import Gate
 from shiftwork.core.words import counted, seconds
+from shiftwork.sentences import sentence, series
 
 DEFAULT_LATENCY_SECONDS: Final = 300.0
 """How long a job may wait in a pool that has no `target_latency_seconds` of its own."""
@@ -41,16 +42,18 @@ def of_pools(pools: Sequence[PoolFacts], now: float) -> Iterator[Problem]:
         elif pool not in deserted:
             yield from _serving(pool, now)
         if pool.expired >= MANY_EXPIRED:
-            message = (
-                f"{counted(pool.expired, 'job')} of pool {pool.name} expired within {LATELY_MINUTES} minutes, because "
-                "they were not started in time"
+            message = sentence(
+                "{jobs} of pool {pool} expired within {n} minutes, because they were not started in time",
+                jobs=counted(pool.expired, "job"),
+                pool=pool.name,
+                n=LATELY_MINUTES,
             )
-            more_time = (
-                "or give the jobs more time (expires_seconds); `shiftwork jobs --status cancelled` lists them, and "
-                "`shiftwork retry ID` runs one after all"
+            more_time = sentence(
+                "or give the jobs more time (expires_seconds); `shiftwork jobs --status cancelled` lists them, "
+                "and `shiftwork retry ID` runs one after all"
             )
-            held = _remedy(pool, now) if pool.queued else "raise max_workers if they waited for a slot"
-            remedy = f"{held}; {more_time}"
+            held = _remedy(pool, now) if pool.queued else sentence("raise max_workers if they waited for a slot")
+            remedy = series("; ", [held, more_time])
             yield Problem("jobs_expired", pool.name, message, remedy, since=pool.expired_since, target=_target(pool))
 
 
@@ -60,12 +63,17 @@ def dead_letters(pools: Sequence[PoolFacts]) -> Iterator[Problem]:
     if not dead:
         return
     jobs, [first, *others] = sum(pool.dead for pool in dead), dead
-    message = f"{counted(jobs, 'job')} of pool {first.name} in the dead-letter queue"
+    message = sentence("{jobs} of pool {pool} in the dead-letter queue", jobs=counted(jobs, "job"), pool=first.name)
     if others:
         each = ", ".join(f"{pool.name} ({pool.dead:,})" for pool in dead)
-        message = f"{counted(jobs, 'job')} of {counted(len(dead), 'pool')} in the dead-letter queue: {each}"
+        message = sentence(
+            "{jobs} of {pools} in the dead-letter queue: {each}",
+            jobs=counted(jobs, "job"),
+            pools=counted(len(dead), "pool"),
+            each=each,
+        )
     target = "dead" if others else f"dead:{first.name}"
-    remedy = "read their errors, then retry or discard each: retry_job, discard_job"
+    remedy = sentence("read their errors, then retry or discard each: retry_job, discard_job")
     yield Problem("dead_letters", "dead letters", message, remedy, target=target)
 
 
@@ -84,10 +92,17 @@ def backlogged(pools: Sequence[PoolFacts], now: float) -> Iterator[Backlogged]:
         if waited is None or not _waits_too_long(pool) or pool.paused or not pool.served:
             continue
         held = _held(pool, now)
-        late = f"the oldest job of pool {name} has waited {waited:.0f} s, more than {latency:g} s"
-        message, words = f"{late}; {held}", late
+        late = sentence(
+            "the oldest job of pool {pool} has waited {n} s, more than {n2} s",
+            pool=name,
+            n=f"{waited:.0f}",
+            n2=f"{latency:g}",
+        )
+        message = series("; ", [late, held])
+        words = late
         if pool.gate is not None:  # the row about the cause has the reason already
-            words += f"; of {pool.queued:,} queued, {pool.gate.jobs:,} are held"
+            held = sentence("of {n} queued, {n2} are held", n=f"{pool.queued:,}", n2=f"{pool.gate.jobs:,}")
+            words = series("; ", [late, held])
         severity: Severity = "critical" if _waits_far_too_long(pool) else "warning"
         since = now - waited + latency
         yield Backlogged(
@@ -98,11 +113,17 @@ def backlogged(pools: Sequence[PoolFacts], now: float) -> Iterator[Backlogged]:
 def _held(pool: PoolFacts, now: float) -> str:
     """Return in words what holds the queued jobs of a pool."""
     if pool.gate is not None:
-        return f"of {pool.queued:,} queued, {pool.gate.jobs:,} are held: {pool.gate.why}"
-    held = f"{pool.queued:,} queued, {min(pool.running, pool.slots)} of {pool.slots} slots are busy"
+        return sentence(
+            "of {n} queued, {n2} are held: {why}", n=f"{pool.queued:,}", n2=f"{pool.gate.jobs:,}", why=pool.gate.why
+        )
+    held = sentence(
+        "{n} queued, {n2} of {n3} slots are busy", n=f"{pool.queued:,}", n2=min(pool.running, pool.slots), n3=pool.slots
+    )
     if not _may_hang(pool, now):
         return held
-    return held + f"; nothing has ended for {now - (pool.newest_start or now):.0f} s ({_usual(pool)})"
+    silent = now - (pool.newest_start or now)
+    ended = sentence("nothing has ended for {n} s ({words})", n=f"{silent:.0f}", words=_usual(pool))
+    return series("; ", [held, ended])
 
 
 def _latency(pool: PoolFacts) -> float:
@@ -118,12 +139,16 @@ def _waits_far_too_long(pool: PoolFacts) -> bool:
 
 
 def _paused(pool: PoolFacts) -> Problem:
-    because = f": {pool.reason}" if pool.reason else ""
-    message = f"pool {pool.name} is paused{because}; {pool.queued} queued"
+    paused = sentence("pool {pool} is paused", pool=pool.name)
+    if pool.reason:
+        paused = sentence("pool {pool} is paused: {reason}", pool=pool.name, reason=pool.reason)
     severity: Severity = "warning"
+    queued = sentence("{n} queued", n=pool.queued)
     if _waits_far_too_long(pool):
-        severity, message = "critical", f"{message}, the oldest for {pool.oldest_wait_seconds:.0f} s"
-    remedy = f"call resume_pool({pool.name!r}) to let it continue"
+        queued = sentence("{n} queued, the oldest for {n2} s", n=pool.queued, n2=f"{pool.oldest_wait_seconds:.0f}")
+        severity = "critical"
+    message = series("; ", [paused, queued])
+    remedy = sentence("call resume_pool({pool}) to let it continue", pool=f"{pool.name!r}")
     return Problem("pool_paused", pool.name, message, remedy, severity, pool.paused_at, f"pool:{pool.name}")
 
 
@@ -133,10 +158,15 @@ def _serving(pool: PoolFacts, now: float) -> Iterator[Problem]:
         yield _failing(pool)
     if pool.unplaced is not None and pool.hosting == "ready":
         severity: Severity = "critical" if pool.queued and not pool.served else "warning"
-        message = (
-            f"pool {pool.name} should have more workers than fit on any node: {pool.unplaced}; {pool.queued} queued"
+        message = sentence(
+            "pool {pool} should have more workers than fit on any node: {why}; {n} queued",
+            pool=pool.name,
+            why=pool.unplaced,
+            n=pool.queued,
         )
-        remedy = f"add a node, or lower what pool {pool.name} asks for: cpu, memory, min_workers, max_workers"
+        remedy = sentence(
+            "add a node, or lower what pool {pool} asks for: cpu, memory, min_workers, max_workers", pool=pool.name
+        )
         yield Problem("pool_unplaced", pool.name, message, remedy, severity, since, target)
     elif not pool.served and not pool.failing:
         yield from _unserved(pool, since)
@@ -151,9 +181,18 @@ def _begun(pool: PoolFacts, now: float) -> float | None:
 
 def _failing(pool: PoolFacts) -> Problem:
     nodes = sorted(pool.failing)
-    where = f"node {nodes[0]}" if len(nodes) == 1 else f"{len(nodes)} nodes ({', '.join(nodes)})"
-    message = f"the processes of pool {pool.name} cannot be started on {where}: {gist(pool.failing[nodes[0]])}"
-    remedy = (
+    where = (
+        sentence("node {node}", node=nodes[0])
+        if len(nodes) == 1
+        else sentence("{n} nodes ({nodes})", n=len(nodes), nodes=", ".join(nodes))
+    )
+    message = sentence(
+        "the processes of pool {pool} cannot be started on {where}: {error}",
+        pool=pool.name,
+        where=where,
+        error=gist(pool.failing[nodes[0]]),
+    )
+    remedy = sentence(
         "fix the cause and restart the node, which keeps trying; its log and `shiftwork events` have the whole error"
     )
     return Problem("pool_failing", pool.name, message, remedy, "critical", target=f"pool:{pool.name}")
@@ -171,14 +210,20 @@ def _stuck(pool: PoolFacts, now: float) -> Iterator[Problem]:
     many, long = STUCK_RUNS * (usual or 0.0), pool.long_seconds or 0.0
     if silent <= max(STUCK_SECONDS, many, long, UNTIMED_SECONDS if untimed else 0.0):
         return
-    message = (
-        f"all {pool.slots} slots of pool {pool.name} are busy and nothing has ended for {silent:.0f} s ({_usual(pool)})"
+    message = sentence(
+        "all {n} slots of pool {pool} are busy and nothing has ended for {n2} s ({words})",
+        n=pool.slots,
+        pool=pool.name,
+        n2=f"{silent:.0f}",
+        words=_usual(pool),
     )
-    message += f"; {pool.queued:,} queued"
+    message = series("; ", [message, sentence("{n} queued", n=f"{pool.queued:,}")])
     there = _eldest(pool)
-    remedy = (
-        f"see where a run hangs: shiftwork stack {there}; then end it: shiftwork cancel {there}, or restart the node; "
-        "give the worker a timeout_seconds"
+    remedy = sentence(
+        "see where a run hangs: shiftwork stack {id}; then end it: shiftwork cancel {job}, or restart "
+        "the node; give the worker a timeout_seconds",
+        id=there,
+        job=there,
     )
     severity: Severity = "warning" if untimed else "critical"
     yield Problem("pool_stuck", pool.name, message, remedy, severity, pool.newest_start, f"pool:{pool.name}")
@@ -195,10 +240,12 @@ def _may_hang(pool: PoolFacts, now: float) -> bool:
 def _usual(pool: PoolFacts) -> str:
     """Return in words how long runs usually take."""
     if pool.usual_seconds is None:
-        return "no run has ended before"
+        return sentence("no run has ended before")
     many, long = STUCK_RUNS * pool.usual_seconds, pool.long_seconds or 0.0
-    usual = f"usual: {seconds(pool.usual_seconds)}"
-    return f"{usual}, long ones {seconds(long)}" if long > many else usual
+    usual = sentence("usual: {time}", time=seconds(pool.usual_seconds))
+    if long <= many:
+        return usual
+    return sentence("usual: {time}, long ones {time2}", time=seconds(pool.usual_seconds), time2=seconds(long))
 
 
 def _eldest(pool: PoolFacts) -> str:
@@ -218,15 +265,20 @@ def _deserted(pools: Sequence[PoolFacts], now: float) -> Iterator[Problem]:
         return
     first, *others = sorted(pools, key=lambda pool: (-pool.queued, pool.name))
     severity: Severity = "critical" if first.queued else "warning"
-    message = f"no live instance serves pool {first.name}; {first.queued} queued"
-    remedy = (
-        f"start a node that has pool {first.name}: shiftwork run MODULE:NAME; if one runs, its log says why instances "
-        "end"
+    message = sentence("no live instance serves pool {pool}; {n} queued", pool=first.name, n=first.queued)
+    remedy = sentence(
+        "start a node that has pool {pool}: shiftwork run MODULE:NAME; if one runs, its log says why instances end",
+        pool=first.name,
     )
     if others:
-        each = ", ".join(f"{pool.name} ({pool.queued:,} queued)" for pool in (first, *others))
-        message = f"no live instance serves {counted(len(pools), 'pool')}: {each}"
-        remedy = "start a node that has them: shiftwork run MODULE:NAME; if one runs, its log says why instances end"
+        each = series(
+            ", ",
+            [sentence("{pool} ({n} queued)", pool=pool.name, n=f"{pool.queued:,}") for pool in (first, *others)],
+        )
+        message = sentence("no live instance serves {pools}: {each}", pools=counted(len(pools), "pool"), each=each)
+        remedy = sentence(
+            "start a node that has them: shiftwork run MODULE:NAME; if one runs, its log says why instances end"
+        )
     since = min((at for pool in pools if (at := _begun(pool, now)) is not None), default=None)
     yield Problem("pool_unserved", first.name, message, remedy, severity, since, f"pool:{first.name}")
 
@@ -235,49 +287,69 @@ def _unserved(pool: PoolFacts, since: float | None) -> Iterator[Problem]:
     name, queued, target = pool.name, pool.queued, f"pool:{pool.name}"
     severity: Severity = "critical" if queued else "warning"
     if pool.hosting == "unknown" and queued:
-        message = f"no live node knows pool {name}; {queued} queued"
-        remedy = f"start a node whose app registers pool {name}: shiftwork run MODULE:NAME"
+        message = sentence("no live node knows pool {pool}; {n} queued", pool=name, n=queued)
+        remedy = sentence("start a node whose app registers pool {pool}: shiftwork run MODULE:NAME", pool=name)
         yield Problem("pool_unhosted", name, message, remedy, severity, since, target)
     elif pool.hosting == "labels" and (queued or pool.min_workers):
-        message = f"no live node has the labels of pool {name} ({', '.join(pool.labels)}); {queued} queued"
+        message = sentence(
+            "no live node has the labels of pool {pool} ({labels}); {n} queued",
+            pool=name,
+            labels=", ".join(pool.labels),
+            n=queued,
+        )
         options = " ".join(f"--label {label}" for label in pool.labels)
-        remedy = f"start one: shiftwork run MODULE:NAME {options}"
+        remedy = sentence("start one: shiftwork run MODULE:NAME {options}", options=options)
         yield Problem("pool_unhosted", name, message, remedy, severity, since, target)
     elif pool.hosting == "drained" and queued:
-        message = f"every node that could serve pool {name} is drained or stopping; {queued} queued"
-        remedy = "start another node, or undrain one: shiftwork nodes, then shiftwork drain NODE --undo"
+        message = sentence(
+            "every node that could serve pool {pool} is drained or stopping; {n} queued", pool=name, n=queued
+        )
+        remedy = sentence("start another node, or undrain one: shiftwork nodes, then shiftwork drain NODE --undo")
         yield Problem("pool_unserved", name, message, remedy, severity, since, target)
     elif pool.hosting == "ready" and queued and (pool.oldest_wait_seconds or 0.0) > STARTING_SECONDS:
-        message = f"pool {name} has no worker, and its oldest job has waited {pool.oldest_wait_seconds:.0f} s"
-        remedy = "check the logs of the nodes: the processes of this pool should have started by now"
+        message = sentence(
+            "pool {pool} has no worker, and its oldest job has waited {n} s",
+            pool=name,
+            n=f"{pool.oldest_wait_seconds:.0f}",
+        )
+        remedy = sentence("check the logs of the nodes: the processes of this pool should have started by now")
         yield Problem("pool_unserved", name, message, remedy, severity, since, target)
 
 
 # ── remedies for what holds a backlog ────────────────────────────────────────────────────────────────────────────────
 
-NO_SLOTS: Final = "more slots do not help"
+NO_SLOTS: Final = sentence("more slots do not help")
 
 
 def _remedy(pool: PoolFacts, now: float) -> str:
     """Return what to do about jobs of the pool that wait."""
     if pool.gate is not None:
         others = pool.queued - pool.gate.jobs if pool.running >= pool.slots else 0
-        slots = NO_SLOTS if others <= 0 else f"more slots help at most the other {others:,}"
-        return f"{_REMEDIES[pool.gate.code](pool.gate)}; {slots}"
+        slots = NO_SLOTS if others <= 0 else sentence("more slots help at most the other {n}", n=f"{others:,}")
+        return series("; ", [_REMEDIES[pool.gate.code](pool.gate), slots])
     if _may_hang(pool, now):
-        return f"see whether its runs hang: shiftwork stack {_eldest(pool)}; more slots help only if they do not"
+        return sentence(
+            "see whether its runs hang: shiftwork stack {id}; more slots help only if they do not", id=_eldest(pool)
+        )
     if pool.running < pool.slots:
         name = quote(pool.name)
-        return (
-            f"find out why they wait although slots are free: shiftwork jobs --status queued --pool {name}, then "
-            "shiftwork explain ID"
+        return sentence(
+            "find out why they wait although slots are free: shiftwork jobs --status queued --pool {pool}, "
+            "then shiftwork explain ID",
+            pool=name,
         )
     if pool.max_workers is not None and pool.slots >= pool.max_workers:
         most, name = pool.max_workers, quote(pool.name)
-        return f"raise max_workers, {most} now (shiftwork scale {name} --max …); add a node if none has room for more"
+        return sentence(
+            "raise max_workers, {n} now (shiftwork scale {pool} --max …); add a node if none has room for more",
+            n=most,
+            pool=name,
+        )
     if pool.max_workers is None:
-        return "wait while the pool grows by itself; if it does not, add a node"
-    return f"wait while the pool grows by itself, to at most {pool.max_workers} slots; if it does not, add a node"
+        return sentence("wait while the pool grows by itself; if it does not, add a node")
+    return sentence(
+        "wait while the pool grows by itself, to at most {n} slots; if it does not, add a node", n=pool.max_workers
+    )
 
 
 def _target(pool: PoolFacts) -> str:
@@ -289,23 +361,33 @@ def _target(pool: PoolFacts) -> str:
 
 
 def _rate_limit(gate: Gate) -> str:
-    raised = f"raise rate_limit of {gate.by} if what it protects allows it"
+    raised = sentence("raise rate_limit of {worker} if what it protects allows it", worker=gate.by)
     if not gate.per_second:
         return raised
-    return f"{raised}; the queue takes about {seconds(gate.jobs / gate.per_second)} at this rate"
+    time = seconds(gate.jobs / gate.per_second)
+    return series("; ", [raised, sentence("the queue takes about {time} at this rate", time=time)])
 
 
 _REMEDIES: Final[Mapping[str, Callable[[Gate], str]]] = {
     "rate_limit": _rate_limit,
-    "max_running": lambda gate: f"raise max_running of {gate.by}, or wait",
-    "concurrency_key": lambda gate: (
-        f"see which keys they share: shiftwork jobs --worker {quote(gate.by)} --status queued; spread the keys, or "
-        "raise their limit"
+    "max_running": lambda gate: sentence("raise max_running of {worker}, or wait", worker=gate.by),
+    "concurrency_key": lambda gate: sentence(
+        "see which keys they share: shiftwork jobs --worker {worker} --status queued; spread the keys, "
+        "or raise their limit",
+        worker=quote(gate.by),
     ),
-    "breaker": lambda gate: f"fix what breaker {gate.by} guards; it closes when a probe succeeds",
-    "paused": lambda gate: f"when it may continue: shiftwork resume {quote(gate.by)}",
-    "disabled": lambda gate: f"fix the cause, then: shiftwork enable {quote(gate.by)}",
-    "dependency": lambda gate: f"see why {gate.by} does not succeed: shiftwork jobs --worker {quote(gate.by)}",
-    "blocked": lambda gate: f"see what {gate.by} does: shiftwork jobs --worker {quote(gate.by)} --status processing",
+    "breaker": lambda gate: sentence(
+        "fix what breaker {breaker} guards; it closes when a probe succeeds", breaker=gate.by
+    ),
+    "paused": lambda gate: sentence("when it may continue: shiftwork resume {pool}", pool=quote(gate.by)),
+    "disabled": lambda gate: sentence("fix the cause, then: shiftwork enable {worker}", worker=quote(gate.by)),
+    "dependency": lambda gate: sentence(
+        "see why {worker} does not succeed: shiftwork jobs --worker {name}", worker=gate.by, name=quote(gate.by)
+    ),
+    "blocked": lambda gate: sentence(
+        "see what {worker} does: shiftwork jobs --worker {name} --status processing",
+        worker=gate.by,
+        name=quote(gate.by),
+    ),
 }
 """What to do about each gate that can hold a backlog: every code of `core.scaling.backlog`."""

@@ -18,6 +18,7 @@ from shiftwork.core.model.jobs import JobRecord, JobStatus
 from shiftwork.core.values.envelopes import is_sealed
 from shiftwork.core.values.job_limits import BEGINNING, PAGE_BYTES, SHOWN_STEPS, SIGNALS, STEPS
 from shiftwork.core.words import wrong_id
+from shiftwork.sentences import sentence
 
 _CAME: Final = b"\x92\xc3"
 _SEALED_TIMEOUT: Final = 43
@@ -79,8 +80,8 @@ def in_words(name: str) -> str:
     if name.startswith(":failed "):
         return name.removeprefix(":failed ")
     if name.startswith(":wait "):
-        return f"wait for {name.removeprefix(':wait ')}"
-    return name.removeprefix(MARK)
+        return sentence("wait for {signal}", signal=name.removeprefix(":wait "))
+    return sentence("sleep") if name == SLEEP else name.removeprefix(MARK)
 
 
 def arrived(wait: Wait | None, signals: Iterable[Signal]) -> bool:

@@ -334,6 +334,12 @@ def _uncounted(job: Claimed) -> int:
 # ── the policy ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def is_refused(outcome: Outcome) -> bool:
+    """Return whether the job would be dead because its payload did not fit the function."""
+    report = outcome.report
+    return outcome.status is JobStatus.DEAD and report is not None and report.kind == EndKind.UNDECODABLE
+
+
 def is_last(end: End, attempt: int, policy: WorkerConfig) -> bool:
     """Return whether a run that raised or took too long was the last one of its job."""
     return end.final or attempt > policy.max_retries

@@ -59,6 +59,7 @@ from shiftwork.core.jobs.durable_functions import arrived
 from shiftwork.core.model.job_changes import Cancel, Change, Discard, Outcome, Requeue
 from shiftwork.core.model.jobs import SECONDS_A_DAY, Claimed, JobRecord, JobStatus
 from shiftwork.core.values.job_limits import kept_attempts
+from shiftwork.sentences import plain, sentence
 
 # ── statuses ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -92,7 +93,7 @@ def accepts(job: JobRecord, outcome: Outcome) -> bool:
 
 def landed(job: JobRecord, outcome: Outcome, now: float) -> JobRecord:
     """Return the job after an accepted outcome. `core.jobs.parked_jobs` decides whether it is parked."""
-    signalled = arrived(outcome.wait, job.signals)
+    signalled = outcome.wait is not None and arrived(outcome.wait, job.signals)
     status = landing(outcome, now, cancelling=job.cancelling, signalled=signalled)
     run_at = due(outcome, now, signalled=signalled)
     return replace(
@@ -160,6 +161,23 @@ ALLOWED: Final[dict[type[Change], tuple[JobStatus, ...]]] = {
 that no other job waits for this one."""
 
 
+_STATUS_WORDS: Final[dict[str, str]] = {
+    JobStatus.SCHEDULED: sentence("scheduled"),
+    JobStatus.FAILED: sentence("failed, to be retried"),
+    JobStatus.WAITING: sentence("waiting"),
+    JobStatus.QUEUED: sentence("queued"),
+    JobStatus.PROCESSING: sentence("processing"),
+    JobStatus.COMPLETED: sentence("completed"),
+    JobStatus.DEAD: sentence("dead"),
+    JobStatus.CANCELLED: sentence("cancelled"),
+}
+
+
+def status_word(status: str) -> str:
+    """Return a status, or the name of a flow's state, as a word in a sentence."""
+    return _STATUS_WORDS.get(status, status)
+
+
 def allows(status: JobStatus, change: Change) -> bool:
     """Return whether a job with this status may be changed in this way."""
     return status in ALLOWED[type(change)]
@@ -215,16 +233,9 @@ def _requeued(job: JobRecord, change: Requeue, now: float) -> JobRecord:
 
 # ── expiry ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-EXPIRED: Final = "it expired: it was not started in time"
+EXPIRED_WORDS: Final = sentence("it expired: it was not started in time")
+EXPIRED: Final = plain(EXPIRED_WORDS)
 """Why an expired job is cancelled."""
-
-
-def expiry(job: JobRecord) -> float | None:
-    """Return when this job will be cancelled if nothing starts it; None is never."""
-    # Nearly no job expires, so this asks for its status last.
-    if job.expires_at is None or job.status is JobStatus.PROCESSING or not job.status.live:
-        return None
-    return job.expires_at
 
 
 def is_expired(job: Claimed, now: float) -> bool:

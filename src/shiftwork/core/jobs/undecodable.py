@@ -42,12 +42,6 @@ def version_of(schemas: Mapping[str, bytes | None]) -> str:
     return digest.hexdigest()
 
 
-def is_refused(outcome: Outcome) -> bool:
-    """Return whether the job would be dead because its payload did not fit the function."""
-    report = outcome.report
-    return outcome.status is JobStatus.DEAD and report is not None and report.kind == EndKind.UNDECODABLE
-
-
 def reviewed(outcome: Outcome, version: str, attempts: Sequence[Attempt], nodes: Iterable[Beat]) -> Outcome:
     """Return what becomes of a job that a node of this version has refused, and that is dead if nothing else helps.
 

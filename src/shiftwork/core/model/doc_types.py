@@ -6,9 +6,11 @@ The other types stand beside their rules: a breaker's state in `core.workers.bre
 
 from collections.abc import Mapping
 from hmac import compare_digest
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from msgspec import Struct, field
+
+from shiftwork.sentences import restored
 
 
 class Doc(Struct, frozen=True, gc=False):
@@ -45,10 +47,17 @@ class Plan(Struct, frozen=True, kw_only=True):
     """The number of slots, by node and pool."""
     unplaced: dict[str, str] = field(default_factory=dict)
     """The pools that should have more slots than fit on the nodes, each with the reason."""
+    unplaced_parts: dict[str, list[Any]] = field(default_factory=dict)
+    """What these reasons are made of: `sentences.parts_of`."""
     drained: dict[str, float] = field(default_factory=dict)
     """The nodes that a person wants empty, each with the time since when."""
     lost: dict[str, LostNode] = field(default_factory=dict)
     """The nodes that vanished a short while ago and have not been replaced."""
+
+    def why_unplaced(self, pool: str) -> str | None:
+        """Return why a pool has fewer slots than it should; None if it has as many."""
+        why = self.unplaced.get(pool)
+        return None if why is None else restored(why, self.unplaced_parts.get(pool))
 
 
 # ── a move to another store: these records do not move ───────────────────────────────────────────────────────────────

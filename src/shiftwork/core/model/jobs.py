@@ -307,6 +307,14 @@ class JobRecord(Struct, frozen=True, kw_only=True, gc=False):
         """Return when it got its place: when it became due, or first became due if a run was interrupted since."""
         return self.rank + self.head_start
 
+    @property
+    def expiry(self) -> float | None:
+        """Return when the job will be cancelled if nothing starts it; None is never."""
+        # Nearly no job expires, so this asks for its status last.
+        if self.expires_at is None or self.status is JobStatus.PROCESSING or not self.status.live:
+            return None
+        return self.expires_at
+
     @classmethod
     def of(cls, job: NewJob, now: float) -> "JobRecord":
         """Return the record that a store makes of a new job."""

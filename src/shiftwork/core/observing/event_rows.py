@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from shiftwork.core.model.event import Event
+from shiftwork.core.model.event import Event, actor_of
 from shiftwork.core.observing.dead_groups import NO_ERROR, group_key
 from shiftwork.core.words import printable
 from shiftwork.sentences import restored, sentence
@@ -111,12 +111,6 @@ def rows_of(events: Iterable[Event], wanted: EventFilter) -> list[EventRow]:
     for event in reversed(matching):
         rows.add(event)
     return rows.oldest_first()
-
-
-def actor_of(event: Event) -> str | None:
-    """Return who caused an event; None if no person and no program did."""
-    by = event.data.get("by")
-    return by if isinstance(by, str) else None
 
 
 def text_of(row: EventRow) -> str:

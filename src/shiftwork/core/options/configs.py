@@ -18,6 +18,7 @@ from shiftwork.core.options.value_checks import Check
 from shiftwork.core.scaling.bounds import bounds_at
 from shiftwork.core.schedules.timing import Timing
 from shiftwork.errors import ConfigurationError, ScheduleError, UnknownOptionError
+from shiftwork.sentences import error_text, sentence, series
 
 Config = TypeVar("Config", bound=Struct)
 
@@ -50,7 +51,7 @@ def worker_config(name: str, options: Mapping[str, Any], *, defaults: Mapping[st
         for option in ("depends_on", "blocks", "aliases")
         if name in values.get(option, ())
     ]
-    return _made(WorkerConfig, f"worker {name!r}", {"name": name, **values}, problems)
+    return _made(WorkerConfig, sentence("worker {worker}", worker=f"{name!r}"), {"name": name, **values}, problems)
 
 
 def pool_config(name: str, options: Mapping[str, Any]) -> PoolConfig:
@@ -68,7 +69,7 @@ def pool_config(name: str, options: Mapping[str, Any]) -> PoolConfig:
         )
     problems += _ordered(values, "min_workers", "max_workers", strictly=False)
     problems += _ordered(values, "scale_down_threshold", "scale_up_threshold", strictly=True)
-    return _made(PoolConfig, f"pool {name!r}", {"name": name, **values}, problems)
+    return _made(PoolConfig, sentence("pool {pool}", pool=f"{name!r}"), {"name": name, **values}, problems)
 
 
 def check_bounds(pool: PoolConfig, change: PoolDoc, now: float) -> None:
@@ -79,11 +80,18 @@ def check_bounds(pool: PoolConfig, change: PoolDoc, now: float) -> None:
     values = _checked({name: n for name, n in given.items() if n is not None}, _POOL_CHECKS, problems)
     low, high = values.get("min_workers", held.low), values.get("max_workers", held.high)
     if not problems and low > high:
-        shown = [f"{n}" if name in values else f"{n} {held.why}" for name, n in zip(given, (low, high), strict=True)]
+        shown = [
+            f"{n}" if name in values else sentence("{n} {why}", n=n, why=held.why)
+            for name, n in zip(given, (low, high), strict=True)
+        ]
         problems.append(
-            ConfigurationError(f"min_workers ({shown[0]}) must not be above max_workers ({shown[1]}); set both")
+            ConfigurationError(
+                sentence(
+                    "min_workers ({low}) must not be above max_workers ({high}); set both", low=shown[0], high=shown[1]
+                )
+            )
         )
-    _made(PoolConfig, f"pool {pool.name!r}", {**structs.asdict(pool), **values}, problems)
+    _made(PoolConfig, sentence("pool {pool}", pool=f"{pool.name!r}"), {**structs.asdict(pool), **values}, problems)
 
 
 def timing(subject: str, options: Mapping[str, Any]) -> Timing:
@@ -96,11 +104,15 @@ def timing(subject: str, options: Mapping[str, Any]) -> Timing:
     written = _written(given, problems)
     values = _checked({option: given[name] for option, name in written.items()}, _TIMING_CHECKS, problems, written)
     if {"cron", "interval_seconds"} <= written.keys():
-        problems.append(ScheduleError(f"cron and {written['interval_seconds']} are both given; remove one"))
+        problems.append(
+            ScheduleError(sentence("cron and {option} are both given; remove one", option=written["interval_seconds"]))
+        )
     elif "timezone" in written and "interval_seconds" in written:
-        problems.append(ScheduleError("timezone is the zone of a cron expression; give cron, or remove timezone"))
+        problems.append(
+            ScheduleError(sentence("timezone is the zone of a cron expression; give cron, or remove timezone"))
+        )
     if not {"cron", "interval_seconds"} & written.keys():
-        problems.append(ScheduleError('no time is given; add cron="0 3 * * *" or every="5m"'))
+        problems.append(ScheduleError(sentence('no time is given; add cron="0 3 * * *" or every="5m"')))
     return _made(Timing, subject, values, problems)
 
 
@@ -111,12 +123,14 @@ def check_schedule(name: Any, **given: Any) -> None:
     if values.get("catch_up") == "all" and values.get("overlap") == "skip":
         problems.append(
             ConfigurationError(
-                'catch_up="all" runs several missed fire times at once, and overlap="skip" only one; '
-                'use overlap="allow", or catch_up="latest"'
+                sentence(
+                    'catch_up="all" runs several missed fire times at once, and overlap="skip" only one; use '
+                    'overlap="allow", or catch_up="latest"'
+                )
             )
         )
     if problems:
-        _made(Timing, f"schedule {name!r}", {}, problems)
+        _made(Timing, sentence("schedule {name}", name=f"{name!r}"), {}, problems)
 
 
 # ── gathering ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -151,7 +165,8 @@ def _checked(
         try:
             values[option] = check(value)
         except ConfigurationError as error:
-            problems.append(type(error)(f"{written.get(option, option)} {error}"))
+            said = sentence("{option} {problem}", option=written.get(option, option), problem=error_text(error))
+            problems.append(type(error)(said))
     return values
 
 
@@ -159,15 +174,20 @@ def _made(kind: type[Config], subject: str, values: dict[str, Any], problems: li
     if not problems:
         return kind(**values)
     if len(problems) == 1:
-        raise type(problems[0])(f"{subject}: {problems[0]}")
+        raise type(problems[0])(sentence("{subject}: {problem}", subject=subject, problem=error_text(problems[0])))
     kinds = {type(problem) for problem in problems}
     error = kinds.pop() if len(kinds) == 1 else ConfigurationError
-    raise error("\n  - ".join([f"{subject} has {len(problems)} problems:", *map(str, problems)]))
+    raise error(
+        series(
+            "\n  - ",
+            [sentence("{subject} has {n} problems:", subject=subject, n=len(problems)), *map(error_text, problems)],
+        )
+    )
 
 
 def _name_problems(name: Any) -> list[ConfigurationError]:
     wrong = valid.wrong_name(name)
-    return [ConfigurationError(f"the name {wrong}")] if wrong else []
+    return [ConfigurationError(sentence("the name {problem}", problem=wrong))] if wrong else []
 
 
 def _schedule_problems(

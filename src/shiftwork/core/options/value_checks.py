@@ -15,6 +15,7 @@ from shiftwork.core.schedules.timing import zone_problem
 from shiftwork.core.words import control_character, seconds_in
 from shiftwork.core.workers.admission import RateLimit
 from shiftwork.errors import ConfigurationError, ScheduleError, nearest
+from shiftwork.sentences import sentence, series
 
 Check = Callable[[Any], Any]
 """Returns the value as it is kept, or raises a `ConfigurationError` that says what the value must be."""
@@ -49,8 +50,10 @@ def one_of(*known: str) -> Check:
 
     def check(value: Any) -> str:
         if value not in known:
-            hint = f"; {nearest(value, known)}" if isinstance(value, str) else ""
-            raise ConfigurationError(f"must be one of {', '.join(known)}, not {shown(value)}{hint}")
+            message = sentence("must be one of {names}, not {what}", names=", ".join(known), what=shown(value))
+            if isinstance(value, str):
+                message = series("; ", [message, nearest(value, known)])
+            raise ConfigurationError(message)
         return str(value)
 
     return check
@@ -81,16 +84,20 @@ def number(
     kind: type[ConfigurationError] = ConfigurationError,
 ) -> Check:
     """Return a check for a number within these bounds."""
-    bounds = (("above", above), ("at least", at_least), ("at most", at_most))
-    wanted = " and ".join(f"{word} {bound:g}" for word, bound in bounds if bound is not None)
+    bounds = (
+        *([] if above is None else [sentence("above {n}", n=f"{above:g}")]),
+        *([] if at_least is None else [sentence("at least {n}", n=f"{at_least:g}")]),
+        *([] if at_most is None else [sentence("at most {n}", n=f"{at_most:g}")]),
+    )
+    wanted = series(" and ", bounds)
     lower = above if at_least is None else at_least
 
     def check(value: Any) -> float:
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise kind(f"must be a number, {wanted}, not {shown(value)}")
+            raise kind(sentence("must be a number, {bound}, not {what}", bound=wanted, what=shown(value)))
         too_low = lower is not None and (value < lower or (value == lower and above is not None))
         if not isfinite(value) or too_low or (at_most is not None and value > at_most):
-            raise kind(f"must be {wanted}, not {value}")
+            raise kind(sentence("must be {bound}, not {what}", bound=wanted, what=value))
         return float(value)
 
     return check
@@ -101,9 +108,13 @@ def whole(at_least: int) -> Check:
 
     def check(value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int):
-            raise ConfigurationError(f"must be a whole number of at least {at_least}, not {shown(value)}")
+            raise ConfigurationError(
+                sentence("must be a whole number of at least {n}, not {what}", n=at_least, what=shown(value))
+            )
         if value < at_least:
-            raise ConfigurationError(f"must be at least {at_least}, not {value}")
+            raise ConfigurationError(
+                sentence("must be {bound}, not {what}", bound=sentence("at least {n}", n=at_least), what=value)
+            )
         return int(value)
 
     return check
@@ -135,7 +146,11 @@ def long_enough(limit: float) -> float:
     """Return the time limit of a run, unless no run could end within it."""
     if limit < SHORTEST_TIMEOUT:
         raise ConfigurationError(
-            f"must be at least {SHORTEST_TIMEOUT:g} seconds, not {limit:g}: a run needs that long to begin"
+            sentence(
+                "must be at least {n} seconds, not {n2}: a run needs that long to begin",
+                n=f"{SHORTEST_TIMEOUT:g}",
+                n2=f"{limit:g}",
+            )
         )
     return limit
 
@@ -183,13 +198,15 @@ def wrong_name(name: Any) -> str | None:
     if not isinstance(name, str):
         return f"must be a string, not {shown(name)}"
     if not name or name != name.strip():
-        return "must not be empty, or start or end with white space"
+        return sentence("must not be empty, or start or end with white space")
     if len(name) > _NAME_LIMIT:
-        return f"must have at most {_NAME_LIMIT} characters, not {len(name)}"
+        return sentence("must have at most {n} characters, not {n2}", n=_NAME_LIMIT, n2=len(name))
     if not name.isprintable():
-        return f"must not contain control characters: {name!r}"
+        return sentence("must not contain control characters: {what}", what=f"{name!r}")
     if "@" in name:
-        return f"must not contain '@', which separates the name from the time in job ids: {name!r}"
+        return sentence(
+            "must not contain '@', which separates the name from the time in job ids: {what}", what=f"{name!r}"
+        )
     return None
 
 
@@ -276,7 +293,9 @@ def parse_rate(text: str) -> RateLimit:
         seconds = float(length or 1) * _RATE_UNITS[unit]
         if int(count) > 0 and seconds > 0:
             return RateLimit(int(count), seconds)
-    raise ConfigurationError(f'must be a count per time, such as "100/m", "10/s" or "20/30s", not {text!r}')
+    raise ConfigurationError(
+        sentence('must be a count per time, such as "100/m", "10/s" or "20/30s", not {what}', what=f"{text!r}")
+    )
 
 
 # ── times, and bounds by the clock ────────────────────────────────────────────────────────────────────────────────────

@@ -16,6 +16,7 @@ from msgspec import Struct
 from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.observing.pool_stats import WorkerStats
 from shiftwork.core.workers.admission import Facts, Gates, Head, Lane, Obstacle, RateLimit, explain
+from shiftwork.sentences import sentence
 
 READY_COUNTED: Final = 1_000
 """Up to how many jobs a store counts for `Lane.ready`, if it has to count them one by one."""
@@ -172,19 +173,21 @@ def _limiting(worker: str, lane: Lane, facts: Facts, now: float, *, queued: int,
     """Return the limit that holds most of the queued jobs, if one does."""
     parked, gates = queued - ready, facts.gates.get(worker)
     if parked and parked >= ready:
-        why = f"jobs of {worker} with the same concurrency key run one after the other"
+        why = sentence("jobs of {worker} with the same concurrency key run one after the other", worker=worker)
         return Gate(code="concurrency_key", by=worker, worker=worker, why=why, jobs=parked)
     if gates is None:
         return None
     if _probing(gates, facts):
-        why = f"breaker {gates.breaker} is half-open, and lets one run start"
+        why = sentence("breaker {breaker} is half-open, and lets one run start", breaker=gates.breaker)
         return Gate(code="breaker", by=gates.breaker or "", worker=worker, why=why, jobs=ready)
     if gates.max_running is not None and (lane.running >= gates.max_running or (lane.running and not full)):
-        why = f"{lane.running} of {gates.max_running} allowed {worker} jobs are running"
+        why = sentence(
+            "{n} of {n2} allowed {worker} jobs are running", n=lane.running, n2=gates.max_running, worker=worker
+        )
         return Gate(code="max_running", by=worker, worker=worker, why=why, jobs=ready)
     rate, rate_at = gates.rate, lane.state.rate_at
     if rate is not None and (now < rate.opens_at(rate_at) or (now < rate_at + rate.spacing and not full)):
-        why = f"rate limit of {worker}: {rate.count} in {rate.seconds:g} s"
+        why = sentence("rate limit of {worker}: {n} in {n2} s", worker=worker, n=rate.count, n2=f"{rate.seconds:g}")
         return Gate(
             code="rate_limit", by=worker, worker=worker, why=why, jobs=ready, per_second=rate.count / rate.seconds
         )

@@ -16,6 +16,7 @@ from shiftwork.core.model.doc_types import PoolDoc
 from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.schedules.cron import last_fired
 from shiftwork.core.schedules.timing import zone_named
+from shiftwork.sentences import sentence
 
 LOOK_BACK_SECONDS: Final = 32 * 86_400.0
 """How long ago an entry may have fired in order to hold: long enough for one that fires every month."""
@@ -37,8 +38,8 @@ class Bounds(Struct, frozen=True, kw_only=True):
     def why(self) -> str:
         """Return where they come from, in words."""
         if self.by == "clock":
-            return f"by the clock since {self.since}"
-        return "set by hand" if self.by == "hand" else "as registered"
+            return sentence("by the clock since {when}", when=self.since)
+        return sentence("set by hand") if self.by == "hand" else sentence("as registered")
 
 
 def bounds_at(pool: PoolConfig, change: PoolDoc | None, now: float) -> Bounds:

@@ -28,6 +28,7 @@ from msgspec import Struct
 from shiftwork.core.observing.pool_stats import WorkerStats
 from shiftwork.core.scaling.backlog import Backlog
 from shiftwork.core.words import rate, seconds
+from shiftwork.sentences import sentence, series
 
 WINDOW_SECONDS: Final = 60.0
 """How long a window is at least."""
@@ -164,9 +165,19 @@ class Demand(Struct, frozen=True, kw_only=True):
     def words(self) -> str:
         """Return what keeps the slots busy, the largest share first."""
         largest = sorted(self.shares, key=lambda share: (-share.slots, share.worker))
-        named = [f"{one.worker} ({rate(one.per_second)}, {seconds(one.run_seconds)} each)" for one in largest[:_NAMED]]
+        named = [
+            sentence(
+                "{worker} ({rate}, {time} each)",
+                worker=one.worker,
+                rate=rate(one.per_second),
+                time=seconds(one.run_seconds),
+            )
+            for one in largest[:_NAMED]
+        ]
         rest = len(largest) - len(named)
-        return " and ".join(named) if rest <= 0 else f"{', '.join(named)} and {rest} more"
+        if rest <= 0:
+            return series(" and ", named)
+        return series(" and ", [series(", ", named), sentence("{n} more", n=rest)])
 
 
 def pool_demand(windows: Mapping[str, WorkerWindow], backlogs: Mapping[str, Backlog] | None = None) -> Demand:

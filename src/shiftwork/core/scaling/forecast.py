@@ -27,6 +27,7 @@ from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.observing.pool_history import HOUR, MINUTE, STALE_STEPS, Moment, Point, point_of
 from shiftwork.core.scaling.size import Floor
 from shiftwork.core.schedules.timing import zone_named
+from shiftwork.sentences import sentence
 
 FORECAST_SECONDS: Final = 600.0
 """How far it looks ahead. A process starts within a second, a machine within minutes."""
@@ -66,8 +67,15 @@ def _floor(pool: PoolConfig, moments: Sequence[Moment], now: float) -> Floor | N
     if n < LEAST_SLOTS:
         return None
     when = datetime.fromtimestamp(now + ahead, zone)
-    why = f"yesterday's work needed {int(needed + _HAIR)} slots by {when:%H:%M}"
-    return Floor(n, why if share > AS_MUCH else f"{why}, and today has {share:.0%} of it so far")
+    why = sentence("yesterday's work needed {n} slots by {clock}", n=int(needed + _HAIR), clock=f"{when:%H:%M}")
+    if share <= AS_MUCH:
+        why = sentence(
+            "yesterday's work needed {n} slots by {clock}, and today has {n2}% of it so far",
+            n=int(needed + _HAIR),
+            clock=f"{when:%H:%M}",
+            n2=f"{share:.0%}".removesuffix("%"),
+        )
+    return Floor(n, why)
 
 
 def _zone(name: str) -> tzinfo:

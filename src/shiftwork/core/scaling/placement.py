@@ -10,6 +10,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from shiftwork.core.model.workers import PoolConfig
+from shiftwork.sentences import sentence, series
 
 
 def process_count(pool: PoolConfig, slots: int, cores: float) -> int:
@@ -142,20 +143,35 @@ class _Board:
         """Return why no more slots of this pool fit."""
         want = self.wants[pool]
         if not self.nodes:
-            return "there are no nodes"
+            return sentence("there are no nodes")
         suited = self._suited(pool)
         if not suited:
-            return f"no node has {' and '.join(sorted(want.labels))}"
+            return sentence("no node has {labels}", labels=" and ".join(sorted(want.labels)))
         lacking = []
         if all(self.cores[name] < want.cpu - _HAIR for name in suited):
-            lacking.append(f"{want.cpu:g} cores (at most {max(self.cores[name] for name in suited):g})")
+            lacking.append(
+                sentence(
+                    "{n} cores (at most {n2})", n=f"{want.cpu:g}", n2=f"{max(self.cores[name] for name in suited):g}"
+                )
+            )
         if all(self.memory[name] < want.memory for name in suited):
-            lacking.append(f"{want.memory:,} bytes of memory (at most {max(self.memory[name] for name in suited):,})")
+            lacking.append(
+                sentence(
+                    "{n} bytes of memory (at most {n2})",
+                    n=f"{want.memory:,}",
+                    n2=f"{max(self.memory[name] for name in suited):,}",
+                )
+            )
         if not lacking:
-            lacking.append(f"{want.cpu:g} cores and {want.memory:,} bytes of memory together")
-        why = f"no suitable node has {' or '.join(lacking)} free"
+            lacking.append(
+                sentence("{n} cores and {n2} bytes of memory together", n=f"{want.cpu:g}", n2=f"{want.memory:,}")
+            )
+        why = sentence("no suitable node has {lacking} free", lacking=series(" or ", lacking))
         first = [other for other, its in self.wants.items() if its.priority > want.priority and self.count(other)]
-        return f"{why}; {' and '.join(first)} went first, with a higher priority" if first else why
+        if not first:
+            return why
+        names = " and ".join(first)
+        return series("; ", [why, sentence("{names} went first, with a higher priority", names=names)])
 
     def _suited(self, pool: str) -> list[str]:
         return [name for name, node in self.nodes.items() if self.wants[pool].labels <= node.labels]

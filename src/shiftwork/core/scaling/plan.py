@@ -26,7 +26,7 @@ from shiftwork.core.scaling.placement import NodeCapacity, Placement, Want, plac
 from shiftwork.core.scaling.size import Decision, Floor, Memory, PoolLoad, decide
 from shiftwork.core.words import counted
 from shiftwork.core.workers.admission import Facts
-from shiftwork.sentences import parts_of, plain
+from shiftwork.sentences import parts_of, plain, sentence, series
 
 PLAN_SECONDS: Final = 1.0
 """How often the leader plans."""
@@ -100,10 +100,12 @@ def placed(before: Plan, facts: PlanFacts, decided: Decided, memory: PlanMemory)
     nodes = {beat.node: beat for beat in facts.beats if beat.machine is not None}
     placement = place(_wants(facts, decided), _capacities(nodes, before))
     fitted = {name: (_fitted(decision, name, placement), load) for name, (decision, load) in decided.items()}
+    unplaced = _unplaced(placement, nodes)
     return Planned(
         plan=Plan(
             nodes=placement.nodes,
-            unplaced=_unplaced(placement, nodes),
+            unplaced={name: plain(why) for name, why in unplaced.items()},
+            unplaced_parts={name: parts for name, why in unplaced.items() if (parts := parts_of(why))},
             drained=_still_drained(before.drained, nodes, facts.now),
             lost=_still_lost(before.lost, nodes, facts.now),
         ),
@@ -228,9 +230,10 @@ def _fitted(decision: Decision, name: str, placement: Placement) -> Decision:
     if left is None:
         return decision
     if not placement.nodes:
-        return replace(decision, reason=f"{decision.reason}; but {left.why}")
+        return replace(decision, reason=series("; ", [decision.reason, sentence("but {because}", because=left.why)]))
     target = decision.target - left.n
-    reason = f"{decision.reason}; no room for {left.n} of them: {left.why}"
+    no_room = sentence("no room for {n} of them: {why}", n=left.n, why=left.why)
+    reason = series("; ", [decision.reason, no_room])
     action = "none" if target == decision.current else "scale_up" if target > decision.current else "scale_down"
     return replace(decision, target=target, action=action, reason=reason)
 
@@ -240,7 +243,13 @@ def _is_new(name: str, decision: Decision, plan: Plan) -> bool:
 
 
 def _event(name: str, decision: Decision, now: float) -> Event:
-    message = f"pool {name}: {decision.current} → {counted(decision.target, 'slot')}: {decision.reason}"
+    message = sentence(
+        "pool {pool}: {n} → {slots}: {why}",
+        pool=name,
+        n=decision.current,
+        slots=counted(decision.target, "slot"),
+        why=decision.reason,
+    )
     data = {"before": decision.current, "after": decision.target}
     return Event(at=now, name="pool.scaled", subject=name, message=plain(message), parts=parts_of(message), data=data)
 
@@ -296,7 +305,7 @@ def _capacities(nodes: Mapping[str, Beat], plan: Plan) -> list[NodeCapacity]:
 def _unplaced(placement: Placement, nodes: Mapping[str, Beat]) -> dict[str, str]:
     none_takes_work = bool(nodes) and not placement.nodes
     return {
-        name: "every node is drained or stopping" if none_takes_work else left.why
+        name: sentence("every node is drained or stopping") if none_takes_work else left.why
         for name, left in placement.unplaced.items()
     }
 

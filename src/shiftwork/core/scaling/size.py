@@ -33,6 +33,7 @@ from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.scaling.bounds import Bounds, bounds_at
 from shiftwork.core.scaling.demand import Demand
 from shiftwork.core.words import counted, number, seconds
+from shiftwork.sentences import sentence, series
 
 STEP_SECONDS: Final = 1.0
 """How far apart the steps are by which a pool shrinks."""
@@ -68,11 +69,12 @@ class PoolLoad(Struct, frozen=True, kw_only=True):
         """Return how many queued jobs count as depth."""
         return self.queue_depth if self.open is None else self.open
 
-    @property
-    def held(self) -> str:
-        """Return in words, to be added to others, which queued jobs are no depth; empty if all are."""
+    def with_held(self, words: str) -> str:
+        """Return these words, and which queued jobs are no depth, if some are not."""
         held = self.queue_depth - self.depth
-        return f"; {held:,} more are held: {self.gate}" if held > 0 and self.gate else ""
+        if held <= 0 or not self.gate:
+            return words
+        return series("; ", [words, sentence("{n} more are held: {why}", n=f"{held:,}", why=self.gate)])
 
 
 class Memory(Struct, frozen=True):
@@ -124,7 +126,7 @@ def decide(
         bounds = bounds_at(pool, None, now)
     if not load.known:
         target = max(load.current, bounds.low)
-        return _decision(load, target, "the queue could not be measured; holding", Memory())
+        return _decision(load, target, sentence("the queue could not be measured; holding"), Memory())
     unused = min(memory.added, max(0, load.current - load.busy_workers)) if _is_deep(pool, load) else 0
     asked = max(
         (*(_capped(load, wish) for wish in _wishes(pool, load, unused)), *_steady(load)), key=lambda wish: wish.n
@@ -153,14 +155,18 @@ def _shrink(pool: PoolConfig, load: PoolLoad, asked: _Wish, wish: _Wish, memory:
     """Return the next step down. `asked` is the wish before it was bounded."""
     current = load.current
     if load.busy_workers >= current:
-        return _decision(load, current, f"{asked.why()}; but all {current} are busy", memory)
+        return _decision(
+            load, current, series("; ", [asked.why(), sentence("but all {n} are busy", n=current)]), memory
+        )
     least = max(wish.n, load.busy_workers, current - _step(current))
     why = (wish if least == wish.n else asked).why()
     enough = [at for at, n in memory.wanted if n >= current]
     if enough:
         left = enough[-1] + pool.scale_down_after_seconds - now
-        fewer = "one" if current - least == 1 else f"{current - least}"
-        return _decision(load, current, f"{why}; {fewer} fewer in {left:.0f} s if that lasts", memory)
+        fewer = sentence("one fewer in {n} s if that lasts", n=f"{left:.0f}")
+        if current - least > 1:
+            fewer = sentence("{n} fewer in {n2} s if that lasts", n=current - least, n2=f"{left:.0f}")
+        return _decision(load, current, series("; ", [why, fewer]), memory)
     if memory.shrunk_at is not None and 0 <= now - memory.shrunk_at < STEP_SECONDS - _HAIR:
         return _decision(load, current, why, memory)
     return _decision(load, max(least, memory.wanted[0][1]), why, replace(memory, shrunk_at=now))
@@ -188,8 +194,14 @@ def _wishes(pool: PoolConfig, load: PoolLoad, unused: int) -> Iterator[_Wish]:
     yield from _by_load(load)
     yield from _by_latency(pool, load)
     if load.queue_depth > 0:
-        held = "" if load.depth or not load.gate else f", all held: {load.gate}"
-        yield _Wish(1, lambda: f"{load.queue_depth:,} queued{held}")
+        yield _Wish(1, lambda: _queued(load))
+
+
+def _queued(load: PoolLoad) -> str:
+    n = f"{load.queue_depth:,}"
+    if load.depth or not load.gate:
+        return sentence("{n} queued", n=n)
+    return sentence("{n} queued, all held: {why}", n=n, why=load.gate)
 
 
 def _is_deep(pool: PoolConfig, load: PoolLoad) -> bool:
@@ -199,23 +211,30 @@ def _is_deep(pool: PoolConfig, load: PoolLoad) -> bool:
 def _by_depth(pool: PoolConfig, load: PoolLoad, unused: int) -> _Wish:
     depth, current = load.depth, load.current
     if depth < pool.scale_down_threshold:
-        return _Wish(0, lambda: f"{depth} queued is below scale_down_threshold {pool.scale_down_threshold}{load.held}")
+        return _Wish(
+            0,
+            lambda: load.with_held(
+                sentence("{n} queued is below scale_down_threshold {n2}", n=depth, n2=pool.scale_down_threshold)
+            ),
+        )
     if not _is_deep(pool, load):
-        return _Wish(current, lambda: f"{depth} queued needs no change{load.held}")
+        return _Wish(current, lambda: load.with_held(sentence("{n} queued needs no change", n=depth)))
     more = ceil(depth / pool.scale_up_threshold)
-    why = f"{depth:,} queued is above scale_up_threshold {pool.scale_up_threshold}: {more} more"
+    why = sentence(
+        "{n} queued is above scale_up_threshold {n2}: {n3} more", n=f"{depth:,}", n2=pool.scale_up_threshold, n3=more
+    )
     if not unused:
         return _Wish(current + more, lambda: why)
     # Most of what is wanted must be missing before there are more: slots take a moment to start.
     missing = more - unused if more > 2 * unused else 0
-    return _Wish(current + missing, lambda: f"{why}, counting {unused} just added")
+    return _Wish(current + missing, lambda: sentence("{why}, counting {n} just added", why=why, n=unused))
 
 
 def _by_load(load: PoolLoad) -> Iterator[_Wish]:
     demand = load.demand
     if demand.slots is not None:
         n = _at_least(demand.slots)
-        yield _Wish(n, lambda: f"{demand.words}: that keeps {n} busy")
+        yield _Wish(n, lambda: sentence("{demand}: that keeps {n} busy", demand=demand.words, n=n))
 
 
 def _by_latency(pool: PoolConfig, load: PoolLoad) -> Iterator[_Wish]:
@@ -230,18 +249,31 @@ def _by_latency(pool: PoolConfig, load: PoolLoad) -> Iterator[_Wish]:
 
 
 def _backlog(depth: int, work: float, n: int, latency: float) -> str:
-    return f"{depth:,} queued, {seconds(work)} of work, need {n} to be done within {seconds(latency)}"
+    return sentence(
+        "{n} queued, {time} of work, need {n2} to be done within {latency}",
+        n=f"{depth:,}",
+        time=seconds(work),
+        n2=n,
+        latency=seconds(latency),
+    )
 
 
 def _waiting(waited: float, latency: float) -> str:
-    return f"the oldest job has waited {seconds(waited)}, more than {seconds(latency)}: one more"
+    return sentence(
+        "the oldest job has waited {time}, more than {latency}: one more",
+        time=seconds(waited),
+        latency=seconds(latency),
+    )
 
 
 def _steady(load: PoolLoad) -> Iterator[_Wish]:
     busy = load.demand.busy
     if busy is not None:
         n = floor(busy + SPARE * sqrt(busy))
-        yield _Wish(min(n, load.current), lambda: f"{number(busy)} busy on average, so {n} leave room to spare")
+        yield _Wish(
+            min(n, load.current),
+            lambda: sentence("{n} busy on average, so {n2} leave room to spare", n=number(busy), n2=n),
+        )
 
 
 def _capped(load: PoolLoad, wish: _Wish) -> _Wish:
@@ -255,11 +287,17 @@ def _capped(load: PoolLoad, wish: _Wish) -> _Wish:
     most = max(jobs, min(1, load.current) if startable < load.queue_depth else load.current)
     if wish.n <= most:
         return wish
-    are = "is" if jobs == 1 else "are"
-    what = f"{are} running or queued"
-    if startable < load.queue_depth:
-        what = f"{are} running or may start: {load.gate}" if load.gate else f"{are} running or may start"
-    return _Wish(most, lambda: f"{wish.why()}; but only {counted(jobs, 'job')} {what}")
+    return _Wish(most, lambda: series("; ", [wish.why(), _few(load, jobs, held=startable < load.queue_depth)]))
+
+
+def _few(load: PoolLoad, jobs: int, *, held: bool) -> str:
+    """Return how many jobs there are, fewer than there could be slots."""
+    n, are = counted(jobs, "job"), "is" if jobs == 1 else "are"
+    if not held:
+        return sentence("but only {jobs} {are} running or queued", jobs=n, are=are)
+    if not load.gate:
+        return sentence("but only {jobs} {are} running or may start", jobs=n, are=are)
+    return sentence("but only {jobs} {are} running or may start: {why}", jobs=n, are=are, why=load.gate)
 
 
 # ── limits ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -268,21 +306,23 @@ def _capped(load: PoolLoad, wish: _Wish) -> _Wish:
 def _raised(floor: Floor | None, wish: _Wish) -> _Wish:
     if floor is None or floor.n <= wish.n:
         return wish
-    return _Wish(floor.n, lambda: f"{wish.why()}; {floor.why}: at least {floor.n}")
+    return _Wish(
+        floor.n, lambda: series("; ", [wish.why(), sentence("{floor}: at least {n}", floor=floor.why, n=floor.n)])
+    )
 
 
 def _bounded(bounds: Bounds, wish: _Wish) -> _Wish:
     if wish.n > bounds.high:
-        return _Wish(bounds.high, lambda: f"{wish.why()}; {_limit(bounds, 'max_workers', bounds.high)}")
+        return _Wish(bounds.high, lambda: series("; ", [wish.why(), _limit(bounds, "max_workers", bounds.high)]))
     if wish.n < bounds.low:
-        return _Wish(bounds.low, lambda: f"{wish.why()}; {_limit(bounds, 'min_workers', bounds.low)}")
+        return _Wish(bounds.low, lambda: series("; ", [wish.why(), _limit(bounds, "min_workers", bounds.low)]))
     return wish
 
 
 def _limit(bounds: Bounds, option: str, n: int) -> str:
     if bounds.by == "clock":
-        return f"the clock's bounds since {bounds.since}: {bounds.low} to {bounds.high}"
-    return f"{option} is {n}"
+        return sentence("the clock's bounds since {when}: {n} to {n2}", when=bounds.since, n=bounds.low, n2=bounds.high)
+    return sentence("max_workers is {n}", n=n) if option == "max_workers" else sentence("min_workers is {n}", n=n)
 
 
 def _at_least(n: float) -> int:

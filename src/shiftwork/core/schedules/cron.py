@@ -18,8 +18,10 @@ from functools import lru_cache
 from math import floor
 from typing import TYPE_CHECKING, Final
 
+from shiftwork.core.schedules.cron_sentences import explained
 from shiftwork.core.schedules.timing import zone_named
 from shiftwork.core.words import in_full
+from shiftwork.sentences import sentence
 
 if TYPE_CHECKING:
     from cronsim import CronSim
@@ -167,27 +169,43 @@ def five_fields(expression: str) -> str:
     return _NICKNAMES.get(expression.strip().lower(), expression)
 
 
+_BAD_FIELDS: Final = {
+    "bad minute": sentence("bad minute"),
+    "bad hour": sentence("bad hour"),
+    "bad day-of-month": sentence("bad day-of-month"),
+    "bad month": sentence("bad month"),
+    "bad day-of-week": sentence("bad day-of-week"),
+}
+
+
 def cron_problem(expression: str) -> str | None:
     """Return what is wrong with a cron expression, or None."""
     fields = len(expression.split())
     if expression.startswith("@"):
         known = ", ".join(_NICKNAMES)
-        return f"{expression!r} is not a nickname: write five fields, or one of {known}"
+        return sentence(
+            "{what} is not a nickname: write five fields, or one of {names}", what=f"{expression!r}", names=known
+        )
     if fields == _FIELDS + 1:
-        return f"{expression!r} has six fields, not five fields: there is none for seconds; remove the first"
+        return sentence(
+            "{what} has six fields, not five fields: there is none for seconds; remove the first",
+            what=f"{expression!r}",
+        )
     if fields != _FIELDS:
-        return (
-            f"{expression!r} does not have five fields: minute, hour, day of month, month, day of week; "
-            "for example '0 3 * * *', every day at 03:00"
+        return sentence(
+            "{what} does not have five fields: minute, hour, day of month, month, day of week; for example "
+            "'0 3 * * *', every day at 03:00",
+            what=f"{expression!r}",
         )
     from cronsim import CronSimError  # noqa: PLC0415 - see `_calendar`
 
     try:
         next(_calendar(expression, _NAIVE_EPOCH))
     except (CronSimError, ValueError) as error:
-        return f"{expression!r} cannot be read: {str(error).lower()}"
+        why = str(error).lower()
+        return sentence("{what} cannot be read: {why}", what=f"{expression!r}", why=_BAD_FIELDS.get(why, why))
     except StopIteration:
-        return f"{expression!r} never fires"
+        return sentence("{what} never fires", what=f"{expression!r}")
     return None
 
 
@@ -199,7 +217,7 @@ _STEP: Final = re.compile(r"\*/([1-9]\d*)")
 
 def cron_words(expression: str, timezone: str) -> str:
     """Return a cron expression and its zone in plain words."""
-    return f"{_cron_words(expression)}, {timezone}"
+    return sentence("{words}, {zone}", words=_cron_words(expression), zone=timezone)
 
 
 def _cron_words(expression: str) -> str:
@@ -207,9 +225,11 @@ def _cron_words(expression: str) -> str:
     if days == ["*", "*", "*", "", ""]:
         minutes, hours = (_STEP.fullmatch(part) for part in (minute, hour))
         if minutes and hour == "*" and _MINUTES % int(minutes[1]) == 0:
-            return f"every {in_full(60 * int(minutes[1]), each=True)}"
+            return sentence("every {time}", time=in_full(60 * int(minutes[1]), each=True))
         if minute.isdecimal() and hours and _HOURS % int(hours[1]) == 0:
-            at = "" if int(minute) == 0 else f", at minute {int(minute)}"
-            return f"every {in_full(3600 * int(hours[1]), each=True)}{at}"
+            time = in_full(3600 * int(hours[1]), each=True)
+            if int(minute) == 0:
+                return sentence("every {time}", time=time)
+            return sentence("every {time}, at minute {n}", time=time, n=int(minute))
     words = _calendar(expression, _NAIVE_EPOCH).explain()
-    return f"{words[:1].lower()}{words[1:]}"
+    return explained(f"{words[:1].lower()}{words[1:]}")

@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode, WorkerState
 from shiftwork.core.schedules.cron import CronTimes, cron_words, last_fired, upcoming_fires
 from shiftwork.core.words import in_full
+from shiftwork.sentences import sentence
 
 CATCH_UP_LIMIT: Final = 100
 """How many missed fire times `catch_up="all"` still runs."""
@@ -102,7 +103,7 @@ def fire(
     due = cron.between(cursor, now)
     times, why = caught_up(config.catch_up, due, now - grace_seconds)
     if times and live and config.overlap == "skip":
-        times, why = [], "the previous run has not ended"
+        times, why = [], sentence("the previous run has not ended")
     return Fire(
         times=times,
         ids=[fire_id(config.name, at) for at in times],
@@ -116,10 +117,10 @@ def fire(
 def caught_up(catch_up: str, due: list[float], oldest: float) -> tuple[list[float], str]:
     """Return which of the due times fire, and why the earlier ones do not."""
     if catch_up == "latest":
-        return due[-1:], "missed, and only the latest one is caught up"
+        return due[-1:], sentence("missed, and only the latest one is caught up")
     if catch_up == "all":
-        return due[-CATCH_UP_LIMIT:], f"missed, and only the newest {CATCH_UP_LIMIT} are caught up"
-    return [at for at in due if at >= oldest], "missed, and missed runs are not caught up"
+        return due[-CATCH_UP_LIMIT:], sentence("missed, and only the newest {n} are caught up", n=CATCH_UP_LIMIT)
+    return [at for at in due if at >= oldest], sentence("missed, and missed runs are not caught up")
 
 
 def _fire_interval(config: WorkerConfig, state: WorkerState, *, cursor: float | None, moves: int, now: float) -> Fire:
@@ -171,16 +172,18 @@ def upcoming(config: WorkerConfig, after: float, n: int) -> list[float]:
 def describe(config: WorkerConfig, *, alias_of: str | None = None) -> str:
     """Return the schedule in plain words. `alias_of`: the worker whose former name this is."""
     if alias_of is not None:
-        return f"on demand, as an alias of {alias_of}"
+        return sentence("on demand, as an alias of {worker}", worker=alias_of)
     if config.execution_mode is WorkerExecutionMode.TRIGGERED:
-        return "on demand"
+        return sentence("on demand")
     if config.cron is not None:
         return cron_words(config.cron, config.timezone)
     if config.execution_mode is WorkerExecutionMode.SCHEDULED:
-        return f"every {in_full(config.interval_seconds, each=True)}, counted from the end of the last run"
+        return sentence(
+            "every {time}, counted from the end of the last run", time=in_full(config.interval_seconds, each=True)
+        )
     if config.interval_seconds <= SHORTEST_PAUSE:
-        return "in a loop, without a pause"
-    return f"in a loop, with a pause of {in_full(config.interval_seconds)}"
+        return sentence("in a loop, without a pause")
+    return sentence("in a loop, with a pause of {time}", time=in_full(config.interval_seconds))
 
 
 def success_expected(config: WorkerConfig, now: float) -> float | None:

@@ -28,6 +28,7 @@ from shiftwork.core.schedules.cron import LOOK_BACK_LIMIT, cron_words, last_fire
 from shiftwork.core.schedules.fire_times import CRON_AHEAD_SECONDS, GRACE_SECONDS, Fire, caught_up, fire, fire_id
 from shiftwork.core.schedules.timing import Timing
 from shiftwork.core.words import in_full
+from shiftwork.sentences import sentence
 
 PREFIX: Final = "schedules:"
 """What the kinds of docs begin with that hold schedules."""
@@ -192,7 +193,7 @@ def timing_words(timing: Timing) -> str:
     """Return in plain words when a stored schedule fires."""
     if timing.cron is not None:
         return cron_words(timing.cron, timing.timezone)
-    return f"every {in_full(timing.interval_seconds or SHORTEST_INTERVAL, each=True)}"
+    return sentence("every {time}", time=in_full(timing.interval_seconds or SHORTEST_INTERVAL, each=True))
 
 
 def coming(timing: Timing, place: Place, after: float, n: int) -> list[float]:

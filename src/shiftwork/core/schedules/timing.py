@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from shiftwork.core.model.workers import WorkerConfig
 from shiftwork.errors import nearest
+from shiftwork.sentences import sentence, series
 
 
 class Timing(Struct, frozen=True):
@@ -47,7 +48,7 @@ def rescheduled(config: WorkerConfig, change: Rescheduled | None) -> WorkerConfi
 
 _OF_MACHINE: Final = ("localtime", "posixrules", "posix/", "right/")
 """How names begin that are files of one machine: its own zone, and copies of the database with other rules."""
-_WRITE_A_NAME: Final = "write an IANA name, for example Europe/Vienna or UTC"
+_WRITE_A_NAME: Final = sentence("write an IANA name, for example Europe/Vienna or UTC")
 _ABBREVIATIONS: Final = {
     **dict.fromkeys(("PST", "PDT", "PT"), "America/Los_Angeles"),
     **dict.fromkeys(("MDT", "MT"), "America/Denver"),
@@ -94,22 +95,26 @@ def known_zones() -> set[str]:
 def zone_problem(name: str) -> str | None:
     """Return what is wrong with the name of a time zone, or None."""
     if is_of_machine(name):
-        return f"{name!r} depends on the machine, and nodes would differ; {_WRITE_A_NAME}"
+        why = sentence("{what} depends on the machine, and nodes would differ", what=f"{name!r}")
+        return series("; ", [why, _WRITE_A_NAME])
     try:
         zone_named(name)
     except (KeyError, ValueError, OSError):
         known = known_zones()
         if not known:
-            return f"{name!r} is unknown, because this machine has no time zone database; pip install tzdata"
-        return f"{name!r} is not a time zone; {_zone_hint(name, known)}"
+            return sentence(
+                "{what} is unknown, because this machine has no time zone database; pip install tzdata",
+                what=f"{name!r}",
+            )
+        return series("; ", [sentence("{what} is not a time zone", what=f"{name!r}"), _zone_hint(name, known)])
     return None
 
 
 def _zone_hint(name: str, known: set[str]) -> str:
     example = _ABBREVIATIONS.get(name.upper())
     if example is not None:
-        return f"write an IANA name, for example {example}"
+        return sentence("write an IANA name, for example {zone}", zone=example)
     city = name.strip().replace(" ", "_").lower()
     places = sorted(zone for zone in known if zone.rpartition("/")[2].lower() == city)
-    hint = f"did you mean {places[0]!r}?" if places else nearest(name, known)
+    hint = sentence("did you mean {names}?", names=f"{places[0]!r}") if places else nearest(name, known)
     return hint if hint.startswith("did you mean") else _WRITE_A_NAME

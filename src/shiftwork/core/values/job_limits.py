@@ -18,6 +18,7 @@ from typing import Any, Final, TypeVar
 from msgspec import MsgspecError, Struct, msgpack
 
 from shiftwork.errors import SignalsFullError, StepsFullError
+from shiftwork.sentences import sentence
 
 MAX_PAYLOAD_BYTES: Final = 1_048_576
 """How many bytes a payload or a result may have, unless the app says otherwise."""
@@ -117,8 +118,13 @@ def kept_attempts(before: Sequence[T], report: T) -> tuple[T, ...]:
 def signals_full(id: str) -> SignalsFullError:
     """Return the error for a signal that finds no room."""
     return SignalsFullError(
-        f"job {id} has no room for another signal: at most {SIGNALS.number:,} that it has not taken may wait, "
-        f"with values of {SIGNALS.bytes:,} bytes in all. Send it again once the job has taken some"
+        sentence(
+            "job {id} has no room for another signal: at most {n} that it has not taken may wait, with "
+            "values of {n2} bytes in all. Send it again once the job has taken some",
+            id=id,
+            n=f"{SIGNALS.number:,}",
+            n2=f"{SIGNALS.bytes:,}",
+        )
     )
 
 

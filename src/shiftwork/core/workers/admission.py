@@ -22,6 +22,8 @@ from msgspec import Struct, field
 from shiftwork.core.model.doc_types import PoolDoc
 from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.workers.breaker import BreakerState
+from shiftwork.core.workers.disabled_reason import reason_of
+from shiftwork.sentences import Say, sentence, unsaid
 
 SETTLING_SECONDS: Final = 1.0
 """How long a dependency waits for the dependent that has just started. A claim is not a start yet: on a busy machine
@@ -169,23 +171,23 @@ def neighbours(workers: Iterable[str], gates: Mapping[str, Gates]) -> set[str]:
     return seen
 
 
-def may_start(worker: str, head: Head, facts: Facts, now: float) -> Obstacle | None:
-    """Return the first thing that a job of this worker waits for; None if it may start."""
+def may_start(worker: str, head: Head, facts: Facts, now: float, *, say: Say = sentence) -> Obstacle | None:
+    """Return the first thing that a job of this worker waits for, in words by `say`; None if it may start."""
     return (
-        _gate(worker, head, facts, now)
-        or _turn(worker, facts, now)
-        or next(_running_conflicts(worker, facts), None)
-        or next(_precedence(worker, head, facts, now), None)
+        next(_gates(worker, head, facts, now, say), None)
+        or _turn(worker, facts, now, say)
+        or next(_running_conflicts(worker, facts, say), None)
+        or next(_precedence(worker, head, facts, now, say), None)
     )
 
 
 def explain(worker: str, head: Head, facts: Facts, now: float) -> list[Obstacle]:
     """Return everything that the job waits for, as people read it."""
-    waits = [*_gates(worker, head, facts, now)]
-    turn = _turn(worker, facts, now)
+    waits = [*_gates(worker, head, facts, now, sentence)]
+    turn = _turn(worker, facts, now, sentence)
     if turn:
         waits.append(turn)
-    return [*waits, *_running_conflicts(worker, facts), *_precedence(worker, head, facts, now)]
+    return [*waits, *_running_conflicts(worker, facts, sentence), *_precedence(worker, head, facts, now, sentence)]
 
 
 def choose(candidates: Mapping[str, list[Head]], facts: Facts, *, limit: int, now: float) -> Choice:
@@ -220,7 +222,7 @@ def _admit(
         heads = candidates[worker]
         head = heads[position]
         _lane(facts, worker).head = head
-        wait = may_start(worker, head, facts, now)
+        wait = may_start(worker, head, facts, now, say=unsaid)
         if wait is not None:
             choice.next_at = _sooner(choice.next_at, wait.until)
             held = heappop(queue)
@@ -253,69 +255,100 @@ def _start(worker: str, head: Head, facts: Facts, choice: Choice, now: float) ->
     choice.started[worker] = choice.started.get(worker, 0) + 1
 
 
-def _gate(worker: str, head: Head, facts: Facts, now: float) -> Obstacle | None:
-    return next(_gates(worker, head, facts, now), None)
-
-
-def _gates(worker: str, head: Head, facts: Facts, now: float, *, settled: bool = False) -> Iterator[Obstacle]:
-    """Yield the gates that hold it back. `settled` ignores dependencies that run again after having had their turn."""
+def _gates(worker: str, head: Head, facts: Facts, now: float, say: Say, *, settled: bool = False) -> Iterator[Obstacle]:
+    """The gates that hold it back. `settled` ignores dependencies that run again after having had their turn."""
     lane = _lane(facts, worker)
     known = facts.gates.get(worker)
     # Without gates, the worker's pool is unknown, too; a claim looks at its own pool first anyway.
     pool = facts.pools.get(known.pool) if known else None
     gate = known or Gates(worker=worker)
     if pool is not None and pool.paused:
-        yield Obstacle("paused", gate.pool, f"pool {gate.pool} is paused{_because(pool.reason)}", since=pool.since)
+        why = say("pool {pool} is paused", pool=gate.pool)
+        if pool.reason:
+            why = say("pool {pool} is paused: {reason}", pool=gate.pool, reason=pool.reason)
+        yield Obstacle("paused", gate.pool, why, since=pool.since)
     if not lane.state.enabled:
-        why = f"worker {worker} is disabled{_because(lane.state.reason)}"
+        why = say("worker {worker} is disabled", worker=worker)
+        if lane.state.reason:
+            why = say("worker {worker} is disabled: {reason}", worker=worker, reason=reason_of(lane.state))
         yield Obstacle("disabled", worker, why, since=lane.state.changed_at)
     if gate.breaker:
-        yield from _breaker(gate.breaker, facts, now)
+        yield from _breaker(gate.breaker, facts, now, say)
     for name, demand in gate.after.items():
-        yield from _dependency(worker, name, demand, head, facts, settled=settled)
+        yield from _dependency(worker, name, demand, head, facts, say=say, settled=settled)
     if gate.max_running is not None and lane.running >= gate.max_running:
-        why = f"{lane.running} of {gate.max_running} allowed {worker} jobs are running"
+        why = say("{n} of {n2} allowed {worker} jobs are running", n=lane.running, n2=gate.max_running, worker=worker)
         yield Obstacle("max_running", worker, why, since=lane.eldest.started_at if lane.eldest else None)
     if gate.rate is not None:
         opens_at = gate.rate.opens_at(lane.state.rate_at)
         if now < opens_at:
-            why = f"rate limit of {worker}: {gate.rate.count} in {gate.rate.seconds:g} s"
+            why = say(
+                "rate limit of {worker}: {n} in {n2} s", worker=worker, n=gate.rate.count, n2=f"{gate.rate.seconds:g}"
+            )
             yield Obstacle("rate_limit", worker, why, until=opens_at)
 
 
-def _breaker(name: str, facts: Facts, now: float) -> Iterator[Obstacle]:
+def _breaker(name: str, facts: Facts, now: float, say: Say) -> Iterator[Obstacle]:
     state = facts.breakers.get(name)
     if state is None or not state.open:
         return
     if now < state.until:
-        why = f"breaker {name} is open"
+        why = say("breaker {breaker} is open", breaker=name)
         if state.forced_by is not None:
-            why = f"breaker {name} is held open by {state.forced_by}{_because(state.reason)}"
+            why = say("breaker {breaker} is held open by {name}", breaker=name, name=state.forced_by)
+            if state.reason:
+                why = say(
+                    "breaker {breaker} is held open by {name}: {reason}",
+                    breaker=name,
+                    name=state.forced_by,
+                    reason=state.reason,
+                )
         yield Obstacle("breaker", name, why, until=state.probe_at, since=state.opened_at)
         return
     for gate in facts.gates.values():
         probe = facts.lanes.get(gate.worker) if gate.breaker == name else None
         if probe is not None and probe.running and (probe.newest_started_at or 0.0) >= state.until:
-            yield Obstacle("breaker", name, f"breaker {name} is half-open; a probe of {gate.worker} is running")
+            yield Obstacle(
+                "breaker",
+                name,
+                say("breaker {breaker} is half-open; a probe of {worker} is running", breaker=name, worker=gate.worker),
+            )
             return
 
 
-def _dependency(worker: str, name: str, demand: str, head: Head, facts: Facts, *, settled: bool) -> Iterator[Obstacle]:
+def _dependency(
+    worker: str, name: str, demand: str, head: Head, facts: Facts, *, say: Say, settled: bool
+) -> Iterator[Obstacle]:
     needed = _lane(facts, name)
     state = needed.state
     if needed.running and not (settled and _had_its_turn(state, head)):
         since = needed.eldest.started_at if needed.eldest else None
-        yield Obstacle("dependency", name, f"depends on {name}, which is running", since=since)
+        yield Obstacle("dependency", name, say("depends on {needed}, which is running", needed=name), since=since)
     elif state.last_success is None:
-        yield Obstacle("dependency", name, f"depends on {name}, which has not succeeded yet")
+        yield Obstacle("dependency", name, say("depends on {needed}, which has not succeeded yet", needed=name))
     elif demand == "fresh" and state.last_success <= (_lane(facts, worker).state.last_started or 0.0):
         yield Obstacle(
-            "dependency", name, f"depends on a fresh {name}, which has not succeeded since {worker} last started"
+            "dependency",
+            name,
+            say(
+                "depends on a fresh {needed}, which has not succeeded since {worker} last started",
+                needed=name,
+                worker=worker,
+            ),
         )
     elif (needed.head or needed.retrying) and not _had_its_turn(state, head):
-        how = "is to be retried" if needed.retrying and not needed.head else "is queued to run"
-        off = "" if state.enabled else f", but is disabled{_because(state.reason)}"
-        yield Obstacle("dependency", name, f"depends on {name}, which {how} first{off}")
+        how = say("is to be retried") if needed.retrying and not needed.head else say("is queued to run")
+        why = say("depends on {needed}, which {how} first", needed=name, how=how)
+        if not state.enabled:
+            why = say("depends on {needed}, which {how} first, but is disabled", needed=name, how=how)
+        if not state.enabled and state.reason:
+            why = say(
+                "depends on {needed}, which {how} first, but is disabled: {reason}",
+                needed=name,
+                how=how,
+                reason=reason_of(state),
+            )
+        yield Obstacle("dependency", name, why)
 
 
 def _had_its_turn(state: WorkerState, waiting: Head) -> bool:
@@ -323,45 +356,59 @@ def _had_its_turn(state: WorkerState, waiting: Head) -> bool:
     return state.last_ended is not None and state.last_ended >= waiting.since
 
 
-def _turn(worker: str, facts: Facts, now: float) -> Obstacle | None:
+def _turn(worker: str, facts: Facts, now: float, say: Say) -> Obstacle | None:
     gate = facts.gates.get(worker)
     state = _lane(facts, worker).state
     for name in gate.before if gate else ():
         dependent = _lane(facts, name)
         settled_at = (dependent.newest_started_at or 0.0) + SETTLING_SECONDS
         if dependent.running and now < settled_at:
-            return Obstacle("turn", name, f"{name} depends on {worker} and has only just started", until=settled_at)
+            return Obstacle(
+                "turn",
+                name,
+                say("{needed} depends on {worker} and has only just started", needed=name, worker=worker),
+                until=settled_at,
+            )
         waiting = dependent.head
         if waiting is None or not _had_its_turn(state, waiting) or not _would_run(name, facts):
             continue
         # Dependencies that are still running do not end the turn: if each of them, or each run of one that has several
         # at a time, began anew while another went on, the worker that waits for all of them would never start.
-        if next(_gates(name, waiting, facts, now, settled=True), None) is None:
+        if next(_gates(name, waiting, facts, now, unsaid, settled=True), None) is None:
             return Obstacle(
-                "turn", name, f"{name} depends on {worker}, has waited for it, and goes first", since=waiting.since
+                "turn",
+                name,
+                say("{needed} depends on {worker}, has waited for it, and goes first", needed=name, worker=worker),
+                since=waiting.since,
             )
     return None
 
 
-def _running_conflicts(worker: str, facts: Facts) -> Iterator[Obstacle]:
+def _running_conflicts(worker: str, facts: Facts, say: Say) -> Iterator[Obstacle]:
     gate = facts.gates.get(worker)
     for name in gate.conflicts if gate else ():
         other = facts.lanes.get(name)
         if other is not None and other.running:
-            on = f" on {other.eldest.instance}" if other.eldest and other.eldest.instance else ""
+            why = say("blocked by {worker}, which is running", worker=name)
+            if other.eldest and other.eldest.instance:
+                on = other.eldest.instance
+                why = say("blocked by {worker}, which is running on {instance}", worker=name, instance=on)
             since = other.eldest.started_at if other.eldest else None
-            yield Obstacle("blocked", name, f"blocked by {name}, which is running{on}", since=since)
+            yield Obstacle("blocked", name, why, since=since)
 
 
-def _precedence(worker: str, head: Head, facts: Facts, now: float) -> Iterator[Obstacle]:
+def _precedence(worker: str, head: Head, facts: Facts, now: float, say: Say) -> Iterator[Obstacle]:
     gate = facts.gates.get(worker)
     for name in gate.conflicts if gate else ():
         other = _lane(facts, name).head
         if other is None or not other.before(head) or not _would_run(name, facts):
             continue
-        if _gate(name, other, facts, now) is None and _turn(name, facts, now) is None:
+        if next(_gates(name, other, facts, now, unsaid), None) is None and _turn(name, facts, now, unsaid) is None:
             yield Obstacle(
-                "precedence", name, f"blocked by {name}, which has waited longer and goes first", since=other.since
+                "precedence",
+                name,
+                say("blocked by {worker}, which has waited longer and goes first", worker=name),
+                since=other.since,
             )
 
 
@@ -375,10 +422,6 @@ def _lane(facts: Facts, worker: str) -> Lane:
     if lane is None:
         lane = facts.lanes[worker] = Lane(state=WorkerState(worker=worker))
     return lane
-
-
-def _because(reason: str | None) -> str:
-    return f": {reason}" if reason else ""
 
 
 def _sooner(one: float | None, other: float | None) -> float | None:

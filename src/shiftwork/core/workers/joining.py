@@ -7,7 +7,7 @@ so it hands out no job until the node has published again.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,6 +16,7 @@ from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode, Work
 from shiftwork.core.observing.beats import InstanceRecord
 from shiftwork.core.schedules.fire_times import pause, upcoming
 from shiftwork.core.words import counted, in_words
+from shiftwork.sentences import parts_of, plain
 
 # ── the edition ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -31,6 +32,8 @@ class Edition(Struct, frozen=True):
     """When a node noticed that the definitions before these were gone; None if they are the first."""
     lost: str = ""
     """What was lost, for people."""
+    parts: list[Any] | None = None
+    """What these words are made of: `sentences.parts_of`."""
 
 
 def first_edition(before: Edition | None, token: str) -> Edition:
@@ -45,7 +48,7 @@ def renewed_edition(before: Edition | None, known: str, token: str, *, lost: str
     """
     edition = before or Edition(token)
     reported = edition.lost_at is not None and (edition.token != known or now - edition.lost_at < EMPTIED_SECONDS)
-    return edition if reported else replace(edition, lost_at=now, lost=lost)
+    return edition if reported else replace(edition, lost_at=now, lost=plain(lost), parts=parts_of(lost))
 
 
 # ── another app in the same store ────────────────────────────────────────────────────────────────────────────────────

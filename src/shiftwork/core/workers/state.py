@@ -21,6 +21,7 @@ from shiftwork.core.model.job_changes import Outcome
 from shiftwork.core.model.jobs import JobRecord, JobStatus
 from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode, WorkerState
 from shiftwork.core.workers.admission import Lane
+from shiftwork.sentences import sentence
 
 FAILED_IN_A_ROW: Final = "%s runs in a row failed, the last one with %s"
 """Why failures disable a worker: their number and the last error. A server that does it fills in this text, too."""
@@ -100,7 +101,16 @@ def trigger_refusal(config: WorkerConfig, lane: Lane | None, payload: Mapping[st
         return None
     name = config.name
     if not lane.state.enabled:
-        return f"worker {name} is disabled: {lane.state.reason}; enable it first: shiftwork enable {quote(name)}"
+        return sentence(
+            "worker {worker} is disabled: {reason}; enable it first: shiftwork enable {name}",
+            worker=name,
+            reason=lane.state.reason,
+            name=quote(name),
+        )
     if lane.running and not runs_beside_itself(config, payload):
-        return f"worker {name} is already running; see: shiftwork jobs --worker {quote(name)} --status processing"
+        return sentence(
+            "worker {worker} is already running; see: shiftwork jobs --worker {name} --status processing",
+            worker=name,
+            name=quote(name),
+        )
     return None

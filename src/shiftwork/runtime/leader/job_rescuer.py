@@ -41,6 +41,7 @@ from shiftwork.core.scaling.plan import with_lost
 from shiftwork.runtime.claiming.instance_services import InstanceServices
 from shiftwork.runtime.duty import together
 from shiftwork.runtime.outcomes.outbox import Settled
+from shiftwork.sentences import sentence
 from shiftwork.store.docs import change
 from shiftwork.store.protocol import Store
 
@@ -133,8 +134,7 @@ class JobRescuer:
         self._first_end = min((known.expires_at for known in instances), default=inf)
         lost = {known.beat.instance: known for known in instances if known.expires_at <= now and known.beat.machine}
         new = [lost[instance] for instance in sorted(lost.keys() - self._reported)]
-        silent = "it did not renew its lease: {:.0f} s without a beat"
-        await self._report_lost([(known, silent.format(now - known.last_beat_at)) for known in new])
+        await self._report_lost([(known, _silence(now - known.last_beat_at)) for known in new])
         self._reported = {*lost}
 
     def note(self, instances: Sequence[InstanceRecord]) -> None:
@@ -150,7 +150,9 @@ class JobRescuer:
         if hosts:
             await _record_lost(self._store, hosts)
         for known, why in nodes:
-            self._reporter.emit("node.lost", known.beat.node, f"node {known.beat.node} is lost: {why}")
+            self._reporter.emit(
+                "node.lost", known.beat.node, sentence("node {node} is lost: {why}", node=known.beat.node, why=why)
+            )
 
     # ── jobs ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -171,8 +173,17 @@ class JobRescuer:
 
     def _settle(self, record: JobRecord, losses: int) -> None:
         now = self._clock.now()
-        who = "an instance" if record.instance == self.holder else f"instance {record.instance}"
-        message = f"job {record.id} of {record.worker} was lost: {who} vanished while running it"
+        who = (
+            sentence("an instance")
+            if record.instance == self.holder
+            else sentence("instance {instance}", instance=record.instance)
+        )
+        message = sentence(
+            "job {id} of {worker} was lost: {who} vanished while running it",
+            id=record.id,
+            worker=record.worker,
+            who=who,
+        )
         self._reporter.emit("job.lost", record.id, message, worker=record.worker, instance=record.instance)
         outcome = self._outcome(record, self._end(record, who), losses, now)
         marked = replace(outcome, marks=f"{outcome.marks} {LEASE_LOST}")
@@ -203,3 +214,7 @@ class JobRescuer:
 async def _record_lost(store: Store, lost: Mapping[str, LostNode]) -> None:
     """Record in the plan that these nodes have vanished."""
     await change(store, PLAN, PLAN_NAME, lambda plan: with_lost(plan or Plan(), lost))
+
+
+def _silence(seconds: float) -> str:
+    return sentence("it did not renew its lease: {n} s without a beat", n=f"{seconds:.0f}")

@@ -29,6 +29,7 @@ from shiftwork.runtime.duty import together
 from shiftwork.runtime.leader.job_rescuer import JobRescuer
 from shiftwork.runtime.leader.worker_schedules import WorkerSchedules
 from shiftwork.runtime.outcomes.reporter import Reporter
+from shiftwork.sentences import sentence
 from shiftwork.store.protocol import Store
 
 logger: Final = logging.getLogger("shiftwork")
@@ -187,6 +188,6 @@ class Leadership:
     def _become(self, state: LeaderState) -> None:
         before, self.state = self.state, state
         if (before, state) == (LeaderState.FOLLOWING, LeaderState.LEADING):
-            self._reporter.emit("leader.elected", self._node, f"node {self._node} leads")
+            self._reporter.emit("leader.elected", self._node, sentence("node {node} leads", node=self._node))
         elif (before, state) == (LeaderState.LEADING, LeaderState.FOLLOWING):
             logger.warning("node %s no longer leads: another node holds the lease", self._node)

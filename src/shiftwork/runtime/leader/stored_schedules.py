@@ -32,6 +32,7 @@ from shiftwork.core.schedules.stored import (
 from shiftwork.core.words import counted
 from shiftwork.runtime.outcomes.reporter import Reporter
 from shiftwork.runtime.registry import Registry
+from shiftwork.sentences import sentence
 from shiftwork.store.protocol import Store
 from shiftwork.store.schedules import places_in, read_fired, read_parts
 
@@ -201,7 +202,12 @@ class StoredSchedules:
         for times, why in ((one.fire.skipped, one.fire.why), (overlapping, OVERLAPPING)):
             if times:
                 name = one.schedule.name
-                message = f"the schedule {name} skipped {counted(len(times), 'fire time')}: {why}"
+                message = sentence(
+                    "the schedule {name} skipped {times}: {why}",
+                    name=name,
+                    times=counted(len(times), "fire time"),
+                    why=why,
+                )
                 self._reporter.emit("schedule.skipped", name, message, times=times[-100:], stored=True)
 
 

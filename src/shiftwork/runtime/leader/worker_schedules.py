@@ -31,6 +31,7 @@ from shiftwork.runtime.duty import together
 from shiftwork.runtime.leader.stored_schedules import StoredSchedules
 from shiftwork.runtime.outcomes.reporter import Reporter
 from shiftwork.runtime.registry import Registry
+from shiftwork.sentences import sentence
 from shiftwork.store.protocol import Store
 
 logger: Final = logging.getLogger("shiftwork")
@@ -160,7 +161,12 @@ class WorkerSchedules:
 
     def _report_skipped(self, name: str, fired: Fire) -> None:
         if fired.skipped:
-            message = f"the schedule of {name} skipped {counted(len(fired.skipped), 'fire time')}: {fired.why}"
+            message = sentence(
+                "the schedule of {worker} skipped {times}: {why}",
+                worker=name,
+                times=counted(len(fired.skipped), "fire time"),
+                why=fired.why,
+            )
             self._reporter.emit("schedule.skipped", name, message, times=fired.skipped[-100:])
 
     async def _advance(self, known: dict[str, KnownSchedule], fires: dict[str, Fire]) -> None:
@@ -172,8 +178,11 @@ class WorkerSchedules:
         for name in await self._move({name: (known[name], at) for name, at in moves.items()}):
             back = fires[name].pulled_back
             if back >= PULLED_BACK_SECONDS:
-                ahead = f"{in_full(round(back, 1))} ahead of the clock, which was set back"
-                message = f"the schedule of {name} was {ahead}; it goes on from now"
+                message = sentence(
+                    "the schedule of {worker} was {time} ahead of the clock, which was set back; it goes on from now",
+                    worker=name,
+                    time=in_full(round(back, 1)),
+                )
                 self._reporter.emit("schedule.pulled_back", name, message, seconds=back)
 
     async def _move(self, moves: dict[str, tuple[KnownSchedule, float]]) -> list[str]:

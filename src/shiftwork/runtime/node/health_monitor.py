@@ -11,6 +11,7 @@ from shiftwork.errors import StoreError, StoreUnavailableError
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.leader.leader import Leader
 from shiftwork.runtime.outcomes.reporter import Reporter
+from shiftwork.sentences import sentence
 from shiftwork.store.docs import change
 from shiftwork.store.protocol import Store
 
@@ -19,7 +20,7 @@ ROOM_SECONDS: Final = 60.0
 """How often the leader finds out whether the store has room for more jobs."""
 
 STORE_AWAY_SECONDS: Final = 10.0
-"""How long a store may be away before that is reported: a restart is not worth an on_unknown_workers."""
+"""How long a store may be away before that is reported: a restart is not worth an alert."""
 STORE: Final = ("store_unavailable", "store")
 OWN: Final = {"no_leader", "thread_stuck", "store_failing", STORE[0]}
 """What a node reports though it does not lead: there is no leader, or only the node itself can see it."""
@@ -91,7 +92,11 @@ class HealthMonitor:
         self._away_since = now if self._away_since is None else self._away_since
         if now - self._away_since >= STORE_AWAY_SECONDS and STORE not in self._reported:
             problem = self._reported[STORE] = store_away(error, self._away_since, now)
-            self._emit_quietly("health.problem", problem.subject, f"{problem.message}. Remedy: {problem.remedy}")
+            self._emit_quietly(
+                "health.problem",
+                problem.subject,
+                sentence("{problem}. Remedy: {remedy}", problem=problem.message, remedy=problem.remedy),
+            )
 
     def _report(self, health: Health, *, leads: bool, patient: Collection[str]) -> None:
         found = {(problem.code, problem.subject): problem for problem in health.problems}
@@ -99,7 +104,11 @@ class HealthMonitor:
             if key in self._reported or (problem.code in patient and key not in self._seen):
                 continue
             if leads or problem.code in OWN:
-                self._emit("health.problem", problem.subject, f"{problem.message}. Remedy: {problem.remedy}")
+                self._emit(
+                    "health.problem",
+                    problem.subject,
+                    sentence("{problem}. Remedy: {remedy}", problem=problem.message, remedy=problem.remedy),
+                )
             elif key not in self._seen:
                 continue  # the leader may have died before it could report it: it has until the next look
             self._reported[key] = problem
@@ -107,7 +116,7 @@ class HealthMonitor:
             if leads or key[0] in OWN:
                 problem = self._reported.pop(key)
                 emit = self._emit_quietly if key == STORE else self._emit
-                emit("health.recovered", problem.subject, f"recovered: {problem.message}")
+                emit("health.recovered", problem.subject, sentence("recovered: {problem}", problem=problem.message))
             elif key not in self._seen:
                 del self._reported[key]
         self._seen = {*found}

@@ -1,4 +1,4 @@
-"""The runners of a node: in its own process, or in processes that it starts."""
+"""Starts the instances of a node, each with its runner: in this process, or in one of its own."""
 
 import asyncio
 import logging
@@ -19,6 +19,7 @@ from shiftwork.runtime.processes.process_guard import ProcessGuard
 from shiftwork.runtime.processes.remote_runner import ProcessRole, RemoteRunner
 from shiftwork.runtime.running.local_runner import LocalRunner, context_services
 from shiftwork.runtime.running.runner import Isolation, Runner
+from shiftwork.sentences import sentence
 from shiftwork.store.protocol import Bell, Store
 
 
@@ -31,7 +32,7 @@ class Runners:
         self.guard: ProcessGuard = ProcessGuard()
 
     def local(self) -> Runner:
-        """A runner in this process."""
+        """Return a runner in this process."""
         here = self._services
         services = context_services(
             self._store,
@@ -43,7 +44,7 @@ class Runners:
         return LocalRunner(here.registry.callees, services, load=here.gauge.load)
 
     def process(self, role: ProcessRole) -> Runner:
-        """A process that runs many jobs at a time, or one. Raises `OSError` if it cannot be started."""
+        """Start a process that runs many jobs at a time, or one. Raises `OSError` if it cannot be started."""
         here = self._services
         assert here.setup is not None  # noqa: S101 - given wherever a pool runs apart
         setup = replace(here.setup, role=role, now=here.clock.now(), at=time.monotonic())
@@ -122,22 +123,30 @@ class StartFailures:
         return self._timer is not None
 
     def failed(self, error: str, longest: float = LONGEST_START_WAIT_SECONDS) -> None:
-        """A process could not be started."""
+        """Note that a process could not be started, and try again later."""
         self.count += 1
         wait = min(longest, FIRST_START_WAIT_SECONDS * 2.0 ** min(self.count - 1, 10))
         logger.error("cannot start a process of pool %s: %s; trying again in %.1f s", self._pool, error, wait)
         if self.count >= FAILING_AFTER and self.failing is None:
             self.failing = error
-            self._emit("pool.failing", self._pool, f"pool {self._pool} is failing: cannot start its processes: {error}")
+            self._emit(
+                "pool.failing",
+                self._pool,
+                sentence("pool {pool} is failing: cannot start its processes: {error}", pool=self._pool, error=error),
+            )
         if self._timer is None:
             self._timer = self._clock.call_in(wait, self._try_again)
 
     def succeeded(self) -> None:
-        """A process began, and stays."""
+        """Note that a process began, and stays."""
         self.count = 0
         if self.failing is not None:
             self.failing = None
-            self._emit("pool.recovered", self._pool, f"pool {self._pool} has recovered: its processes start again")
+            self._emit(
+                "pool.recovered",
+                self._pool,
+                sentence("pool {pool} has recovered: its processes start again", pool=self._pool),
+            )
 
     def close(self) -> None:
         """Try no more."""

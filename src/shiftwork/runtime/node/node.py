@@ -37,6 +37,7 @@ from shiftwork.runtime.processes.messages import Setup
 from shiftwork.runtime.publication import publish, read_definitions
 from shiftwork.runtime.registry import Registry
 from shiftwork.runtime.running.loop_watch import LoopWatch
+from shiftwork.sentences import sentence
 from shiftwork.store.protocol import Store
 
 logger: Final = logging.getLogger("shiftwork")
@@ -147,12 +148,12 @@ class Node:
         return [*self._duties, *self._lease_keeper.duties]
 
     def strays(self) -> dict[str, Strays]:
-        """The runs that were given up on and go on regardless, by instance."""
+        """Return how many runs were given up on and go on regardless, and since when, by instance."""
         found = ((instance.name, instance.runner.strays.values()) for instance in self.instances)
         return {instance: Strays(len(given_up), min(given_up, default=None)) for instance, given_up in found}
 
     def condition(self) -> NodeCondition:
-        """How the node is, in one line for people."""
+        """Return how the node is, in one line for people."""
         words = f"{counted(self._node_pools.running, 'job')} running"
         if self._draining:
             words = f"stopping: {words}"
@@ -206,8 +207,14 @@ class Node:
 
     def _announce(self) -> None:
         here = self._services
-        what = f"{counted(len(here.registry.workers), 'worker')} in {counted(len(self.pools), 'pool')}"
-        here.reporter.emit("node.started", self.name, f"node {self.name} runs {what}, on {here.store.url}")
+        message = sentence(
+            "node {node} runs {workers} in {pools}, on {store}",
+            node=self.name,
+            workers=counted(len(here.registry.workers), "worker"),
+            pools=counted(len(self.pools), "pool"),
+            store=here.store.url,
+        )
+        here.reporter.emit("node.started", self.name, message)
 
     def _report_start(self, found: Mapping[str, WorkerState]) -> None:
         """Log what the store had at the start, and what runs next."""
@@ -342,7 +349,7 @@ class Node:
             logger.error(
                 "cannot write %s; the jobs will run again once the lease has ended", counted(unwritten, "outcome")
             )
-        here.reporter.emit("node.stopped", self.name, f"node {self.name} has stopped")
+        here.reporter.emit("node.stopped", self.name, sentence("node {node} has stopped", node=self.name))
         await here.reporter.drain()
 
     async def _leave(self) -> None:

@@ -11,6 +11,7 @@ from shiftwork.core.words import counted
 from shiftwork.core.workers.breaker import BreakerState, step
 from shiftwork.runtime.outcomes.outbox import Settled
 from shiftwork.runtime.registry import Registry
+from shiftwork.sentences import sentence
 from shiftwork.store.docs import change
 from shiftwork.store.protocol import Store
 
@@ -73,11 +74,27 @@ class BreakerStepper:
         if after.open and not before.open:
             policy = self._policy(last)
             failures = counted(len(after.failed_at), "failure")
-            what = f"{failures} in {policy.window_seconds:g} s, the last: {last.outcome.error}"
-            self._emit("breaker.opened", name, f"breaker {name} is open for {policy.cool_down_seconds:g} s: {what}")
+            what = sentence(
+                "{failures} in {n} s, the last: {error}",
+                failures=failures,
+                n=f"{policy.window_seconds:g}",
+                error=last.outcome.error,
+            )
+            self._emit(
+                "breaker.opened",
+                name,
+                sentence(
+                    "breaker {breaker} is open for {n} s: {what}",
+                    breaker=name,
+                    n=f"{policy.cool_down_seconds:g}",
+                    what=what,
+                ),
+            )
         elif before.open and not after.open:
-            why = f"a probe of {last.outcome.worker} succeeded"
-            self._emit("breaker.closed", name, f"breaker {name} is closed again: {why}")
+            why = sentence("a probe of {worker} succeeded", worker=last.outcome.worker)
+            self._emit(
+                "breaker.closed", name, sentence("breaker {breaker} is closed again: {why}", breaker=name, why=why)
+            )
 
 
 def _counts(settled: Settled) -> bool:

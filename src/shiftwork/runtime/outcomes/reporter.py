@@ -18,6 +18,7 @@ from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.observing.pool_stats import ExpiredLately
 from shiftwork.core.words import counted
 from shiftwork.core.workers.admission import Lane
+from shiftwork.core.workers.disabled_reason import reason_of
 from shiftwork.core.workers.state import after_run
 from shiftwork.errors import StoreError
 from shiftwork.events import JobListeners
@@ -26,7 +27,7 @@ from shiftwork.runtime.outage_log import EVENTS, OutageLog
 from shiftwork.runtime.outcomes.outbox import Settled
 from shiftwork.runtime.outcomes.run_log import RunLog
 from shiftwork.runtime.registry import Registry
-from shiftwork.sentences import parts_of, plain
+from shiftwork.sentences import parts_of, plain, sentence, series
 from shiftwork.store.docs import change
 from shiftwork.store.protocol import Store
 
@@ -90,8 +91,10 @@ class Reporter:
                 self._rejected(settled.outcome)
         for worker in finished.disabled:
             state = self._states.get(worker)
-            why = state.reason if state and state.reason else "too many failures in a row"
-            self.emit("worker.disabled", worker, f"worker {worker} is disabled: {why}")
+            why = reason_of(state) if state and state.reason else sentence("too many failures in a row")
+            self.emit(
+                "worker.disabled", worker, sentence("worker {worker} is disabled: {reason}", worker=worker, reason=why)
+            )
 
     async def refresh(self) -> None:
         """Read the state of our workers, which other processes change too."""
@@ -158,7 +161,9 @@ class Reporter:
         elif outcome.status is JobStatus.CANCELLED and outcome.error == EXPIRED:
             self.expired({outcome.worker: 1})
         if outcome.status is JobStatus.DEAD:
-            message = f"job {outcome.id} of {outcome.worker} is dead: {outcome.error}"
+            message = sentence(
+                "job {id} of {worker} is dead: {error}", id=outcome.id, worker=outcome.worker, error=outcome.error
+            )
             kind = outcome.report.kind if outcome.report else None
             self.emit_quietly("job.dead", outcome.id, message, worker=outcome.worker, error=outcome.error, kind=kind)
 
@@ -247,14 +252,14 @@ class RetryingJobs:
         return worker in self._read or bool(self._here.get(worker))
 
     def ended(self, outcome: Outcome) -> None:
-        """A run ended here: its job waits for the next attempt, or does no longer."""
+        """Note how a run ended here: its job waits for the next attempt, or does no longer."""
         if outcome.status is JobStatus.FAILED:
             self._here[outcome.worker].add(outcome.id)
         elif self._here:
             self.began(outcome.worker, outcome.id)
 
     def began(self, worker: str, job_id: str) -> None:
-        """A job begins another attempt here."""
+        """Note that a job begins another attempt here."""
         here = self._here.get(worker) if self._here else None
         if here and job_id in here:
             here.discard(job_id)
@@ -262,7 +267,7 @@ class RetryingJobs:
                 self._read.discard(worker)
 
     def read(self, lanes: Mapping[str, Lane]) -> None:
-        """The store says this about these workers."""
+        """Take over what the store says about these workers."""
         for worker, lane in lanes.items():
             if lane.retrying:
                 self._read.add(worker)
@@ -306,8 +311,15 @@ class ExpiryNotices:
 
 def expiry_notice(counts: Mapping[str, int]) -> str:
     """Return the text of a notice."""
-    named = [f"{number:,} of {worker}" for worker, number in list(counts.items())[:MOST_EXPIRED_NAMED]]
+    named = [
+        sentence("{n} of {worker}", n=f"{number:,}", worker=worker)
+        for worker, number in list(counts.items())[:MOST_EXPIRED_NAMED]
+    ]
     others = len(counts) - len(named)
     if others:
-        named.append(f"and those of {counted(others, 'more worker')}")
-    return f"{counted(sum(counts.values()), 'job')} expired before being started: {', '.join(named)}"
+        named.append(sentence("and those of {workers}", workers=counted(others, "more worker")))
+    return sentence(
+        "{jobs} expired before being started: {names}",
+        jobs=counted(sum(counts.values()), "job"),
+        names=series(", ", named),
+    )

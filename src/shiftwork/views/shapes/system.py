@@ -6,10 +6,11 @@ from msgspec import Struct
 
 from shiftwork.core.health.health_values import Problem, Severity
 from shiftwork.core.model.doc_types import Role, Token
-from shiftwork.core.model.event import Event
+from shiftwork.core.model.event import Event, actor_of
 from shiftwork.core.model.workers import WorkerExecutionMode
-from shiftwork.core.observing.event_rows import EventRow, actor_of, text_of
+from shiftwork.core.observing.event_rows import EventRow, text_of
 from shiftwork.core.workers.breaker import BreakerStatus
+from shiftwork.core.workers.disabled_reason import reason_of
 from shiftwork.core.workers.state import is_failing
 from shiftwork.sentences import restored
 from shiftwork.views.diagnosis import remedy, see
@@ -186,7 +187,7 @@ def worker_shape(worker: WorkerView) -> WorkerShape:
         breaker=None if config.breaker is None else config.breaker.name or config.name,
         known=worker.known,
         enabled=state.enabled,
-        reason=state.reason,
+        reason=reason_of(state),
         running=worker.stats.processing,
         queued=worker.stats.queued,
         scheduled=worker.stats.scheduled,

@@ -5,6 +5,7 @@ from typing import Annotated, Final
 from msgspec import Meta, Struct, structs
 
 from shiftwork.errors import UnknownPoolError, nearest
+from shiftwork.sentences import sentence
 from shiftwork.views.overview import PoolView
 from shiftwork.views.shapes.pools import InstanceShape, NodeShape, PoolShape, instance_shape, node_shape, pool_shape
 from shiftwork.views.shapes.system import BreakerViewShape, EventShape, breaker_shape, event_shape
@@ -199,6 +200,6 @@ def _shape(site: Site, view: PoolView) -> PoolShape:
 async def _view(site: Site, name: str) -> PoolView:
     views = {view.name: view for view in (await site.overview.get()).pools}
     if name not in views:
-        message = f"there is no pool {name!r}: {nearest(name, views)}"
+        message = sentence("there is no pool {what}: {hint}", what=f"{name!r}", hint=nearest(name, views))
         raise UnknownPoolError(message)
     return views[name]

@@ -9,6 +9,7 @@ from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode
 from shiftwork.core.observing.dead_groups import groups_of
 from shiftwork.core.observing.pool_history import DAY, HOUR
 from shiftwork.errors import UnknownWorkerError, nearest
+from shiftwork.sentences import sentence
 from shiftwork.views.formats import past_iso
 from shiftwork.views.overview import WorkerView
 from shiftwork.views.shapes.jobs import JobShape, job_shape
@@ -233,7 +234,7 @@ async def enable_worker(site: Site, worker: Name) -> WorkerShape:
 @post("/workers/{worker}/disable")
 async def disable_worker(site: Site, worker: Name, body: Disabling) -> WorkerShape:
     """Disable the worker everywhere: it does not start, and its queued jobs wait. Running jobs continue."""
-    await site.control.workers.disable(worker, body.reason or "disabled by hand")
+    await site.control.workers.disable(worker, body.reason or sentence("disabled by hand"))
     return await _after(site, worker)
 
 
@@ -268,6 +269,6 @@ async def _after(site: Site, name: str) -> WorkerShape:
 async def _view(site: Site, name: str) -> WorkerView:
     views = {view.config.name: view for view in (await site.overview.get()).workers}
     if name not in views:
-        message = f"there is no worker {name!r}: {nearest(name, views)}"
+        message = sentence("there is no worker {what}: {hint}", what=f"{name!r}", hint=nearest(name, views))
         raise UnknownWorkerError(message)
     return views[name]

@@ -19,7 +19,7 @@
 --               ├─▶ workers     what a person or a failure changed: enabled, consecutive failures, rate limit
 --               ├─▶ instances   leases. Lost instances stay, so that they remain lost
 --               ├─▶ places      names held until a time
---               ├─▶ crews       the workers that instances serve, where they are many
+--               ├─▶ crews       names of the workers that an instance serves, under a digest of them, if they are many
 --               ├─▶ docs        small records, written by compare-and-set
 --               └─▶ events
 --   migrations      the phases of these files that were done

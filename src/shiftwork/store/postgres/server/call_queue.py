@@ -106,13 +106,15 @@ class CallQueue:
 
     async def call_in_batch(self, items: list[Any], batch_work: BatchWork, *, passable: bool = False) -> list[Any]:
         """Do this work on the items, in one batch with those of other callers; return the answers for these items."""
-        call = self._batchable(items, batch_work)
+        patience = CALL_SECONDS + ITEM_SECONDS * len(items)
+        call = BatchableCall(items, batch_work, self.loop.create_future(), patience)
         answers: list[Any] = await self._enqueue(call, passable=passable)
         return answers
 
     async def call_alone(self, items: list[Any], batch_work: BatchWork, lone: LoneStatement) -> list[Any]:
         """Do the same as `call_in_batch`, by the prepared statement if nothing else is under way."""
-        call = self._batchable(items, batch_work)
+        patience = CALL_SECONDS + ITEM_SECONDS * len(items)
+        call = BatchableCall(items, batch_work, self.loop.create_future(), patience)
         if self.task is None and self._is_prepared and not self._closed and self._begin_directly(call, lone):
             return await self._completed(call)
         if self._lone < DIRECT_AFTER:
@@ -123,9 +125,6 @@ class CallQueue:
                 )
         answers: list[Any] = await self._enqueue(call)
         return answers
-
-    def _batchable(self, items: list[Any], batch_work: BatchWork) -> BatchableCall:
-        return BatchableCall(items, batch_work, self.loop.create_future(), CALL_SECONDS + ITEM_SECONDS * len(items))
 
     @property
     def busy(self) -> bool:

@@ -47,8 +47,8 @@ class StoreConnections:
         self.namespace = namespace
         self._address = address
         self._sql = sql
-        self._number = 0
-        """The number of the namespace, once a connection has looked it up. Closing keeps it for the calls that wait."""
+        self.number: int = 0
+        """The number of the namespace, once a connection has looked it up. Closing keeps it for waiting calls."""
         self._is_open = False
         self._is_closed = False
         self._lock = threading.Lock()
@@ -89,9 +89,9 @@ class StoreConnections:
         """
         here = self.of_this_loop()
         await _done(here.calls)
-        if not self._number:
+        if not self.number:
             await here.duties.call(_nothing)
-        session = QueuedStatements(here.duties, self._number, self._together)
+        session = QueuedStatements(here.duties, self.number, self._together)
         answer = await operation(session)
         self.doorbell.ring(session.topics)
         return answer
@@ -119,7 +119,7 @@ class StoreConnections:
 
     def session(self, conn: AsyncConnection[Any]) -> PostgresSession:
         """Return a session for one operation on this connection."""
-        return PostgresSession(conn, self._number, self._sql, pooled=self._address.transaction_pooling)
+        return PostgresSession(conn, self.number, self._sql, pooled=self._address.transaction_pooling)
 
     def of_this_loop(self) -> LoopConnections:
         """Return the connections of the running event loop."""
@@ -164,7 +164,7 @@ class StoreConnections:
         if known is None:
             await migrations.upgrade(conn, self._address.schema, after=False)
             known = await self.enter(conn)
-        self._number = known
+        self.number = known
         with self._lock:
             if not self._is_closed:  # a transaction that begins while the store closes connects after that
                 self._is_open = True
@@ -191,14 +191,9 @@ class StoreConnections:
         return self._is_open and self.doorbell.started
 
     @property
-    def number(self) -> int:
-        """The number of the namespace, once the store is open."""
-        return self._number
-
-    @property
     def channel(self) -> str:
         """The channel of the namespace's notifications."""
-        return channel(self._address.schema, self._number)
+        return channel(self._address.schema, self.number)
 
     async def close(self) -> None:
         """Finish all calls, on every event loop, and release everything."""

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Final
 
 from shiftwork.errors import StoreBusyError, StoreError, StoreFullError, StoreUnavailableError
+from shiftwork.sentences import sentence
 
 SCRIPTING: Final = ("EVAL", "EVALSHA", "SCRIPT", "SCRIPTING ENGINE")
 MakeError = Callable[[str], StoreError]
@@ -84,12 +85,12 @@ def closed_at_login(error: BaseException, place: str) -> StoreUnavailableError:
 def unreachable(error: BaseException, place: str) -> StoreUnavailableError:
     """Return the error for a server that cannot be connected to."""
     if isinstance(error, TimeoutError):
-        said = "it does not answer. Check firewalls, and whether the server hangs"
+        said = sentence("it does not answer. Check firewalls, and whether the server hangs")
     elif isinstance(error, ConnectionRefusedError):
-        said = "nothing listens there. Start the server, or correct host and port in the URL"
+        said = sentence("nothing listens there. Start the server, or correct host and port in the URL")
     else:
         said = f"{str(error) or type(error).__name__}. Check the host name and the network"
-    return StoreUnavailableError(f"cannot connect to the server at {place}: {said}.")
+    return StoreUnavailableError(sentence("cannot connect to the server at {host}: {why}.", host=place, why=said))
 
 
 def lost(error: BaseException, place: str) -> StoreUnavailableError:

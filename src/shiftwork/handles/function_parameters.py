@@ -15,6 +15,7 @@ from msgspec import Struct
 from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode
 from shiftwork.errors import SignatureError
 from shiftwork.runtime.context.context import Context
+from shiftwork.sentences import sentence
 
 _KINDS: Final = inspect.Parameter
 _UNNAMED: Final = (_KINDS.VAR_POSITIONAL, _KINDS.VAR_KEYWORD)
@@ -73,7 +74,7 @@ def _refuse_what_is_not_a_function(worker: str, function: Any) -> None:
     elif inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         problem = f"{function!r} is a generator, which is never iterated; remove its yield"
     if problem is not None:
-        message = f"worker {worker}: {problem}"
+        message = sentence("worker {worker}: {fault}", worker=worker, fault=problem)
         raise SignatureError(message)
 
 
