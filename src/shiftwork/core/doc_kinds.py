@@ -190,7 +190,7 @@ ATTEMPT: Final = Kind("attempt", Attempt)
 
 
 def read_event(seq: int, body: bytes) -> Event:
-    """Return an event under its number; a damaged one says that it is."""
+    """Decode an event; damaged bytes become an event that says so."""
     event = EVENT.decode(body)
     if event is not None:
         return replace(event, seq=seq)
@@ -199,7 +199,7 @@ def read_event(seq: int, body: bytes) -> Event:
 
 
 def read_attempt(body: bytes) -> Attempt:
-    """Return an attempt; a damaged one says that it is."""
+    """Decode an attempt; damaged bytes become an attempt that says so."""
     attempt = ATTEMPT.decode(body)
     if attempt is not None:
         return attempt

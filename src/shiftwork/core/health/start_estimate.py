@@ -7,7 +7,7 @@ takes no slot from the others, and a job behind them waits for its own gates alo
 
 It is an estimate: every run takes the average, running jobs end evenly spread over that time, and nothing arrives but
 what `Overtaking` says. Very long queues are run forward in pieces of several jobs. What cannot be known is no number:
-then `starts_in` returns None, and whoever asks says why.
+then `starts_in` returns None, and the caller says why.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -48,7 +48,7 @@ local function crew() -- a function that says whether a worker is wanted; nil if
 end
 
 -- Returns the workers with a job in this pool, those with the first jobs first, and whether any of them has gates. No
--- more workers than jobs are needed, if all of these may start. Where gates have a say, all workers are.
+-- more workers than jobs are needed, if all of these may start. Where gates decide, all workers are.
 local function ready_workers(is_wanted)
   local workers, gated, free, from = {}, false, 0, 0
   repeat
