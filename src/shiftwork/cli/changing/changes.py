@@ -9,8 +9,8 @@ import click
 from msgspec import Struct, field
 
 from shiftwork.cli.connect import Source, with_source
-from shiftwork.cli.terminal.option_types import json_object
 from shiftwork.cli.terminal.output import aside, json_option, say, show_json
+from shiftwork.cli.terminal.typed_values import json_object
 from shiftwork.control.control import Control
 from shiftwork.control.jobs.bulk import Action, Changed, check_rate
 from shiftwork.core.model.jobs import JobStatus
