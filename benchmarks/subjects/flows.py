@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from benchmarks.subjects.shiftwork import Kind, Shiftwork
 from shiftwork import Context
-from shiftwork.handles.call import Call
+from shiftwork.handles.worker import Call
 
 CHAIN: Final = 10
 FAN: Final = 1_000

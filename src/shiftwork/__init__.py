@@ -135,16 +135,15 @@ __all__ = [
 if TYPE_CHECKING:
     from shiftwork.app import WorkerOrchestrator
     from shiftwork.app.registration import WorkerFn
-    from shiftwork.handles.call import Call
     from shiftwork.handles.flow import Flow
     from shiftwork.handles.job import Job
     from shiftwork.handles.options import JobOptions
     from shiftwork.handles.redaction import Secret
-    from shiftwork.handles.worker import Worker
+    from shiftwork.handles.worker import Call, Worker
     from shiftwork.runtime.context.context import Context
 else:
     _LATE: Final = {
-        "Call": "handles.call",
+        "Call": "handles.worker",
         "Context": "runtime.context.context",
         "Flow": "handles.flow",
         "Job": "handles.job",

@@ -27,9 +27,8 @@ from shiftwork import (
 from shiftwork.control.jobs.filter import JobSearch
 from shiftwork.core.model.job_changes import JobFilter
 from shiftwork.core.model.jobs import CheckedJobOptions, JobRecord, NewJob
-from shiftwork.handles.call import Call
 from shiftwork.handles.options import JobOptions
-from shiftwork.handles.worker import Worker
+from shiftwork.handles.worker import Call, Worker
 from shiftwork.runtime.clock import ManualClock, until_idle
 from shiftwork.store.memory import MemoryStore
 from tests.runtime.stage import DEADLINE, Act, Stage, started, status, statuses

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from shiftwork.handles.call import new_id
+from shiftwork.handles.worker import new_id
 
 
 def test_ids_sort_in_the_order_in_which_they_were_made() -> None:

@@ -107,7 +107,7 @@ def test_a_process_that_was_not_told_loses_nothing(shop: Terminal) -> None:
 KILLED_WHILE_COPYING = """
 import os, signal
 from shiftwork.cli import main
-from shiftwork.cli.changing import move
+from shiftwork.cli.changing import stores as move
 
 def show(bar, step, done, total):
     if step == "copying":

@@ -23,7 +23,7 @@ from shiftwork.core.model.flows import FlowRecord
 from shiftwork.core.model.jobs import CheckedJobOptions, LogLine, NewJob
 from shiftwork.core.observing.beats import Beat, WorkerInstance
 from shiftwork.core.workers.admission import Gates
-from shiftwork.handles.call import new_id
+from shiftwork.handles.worker import new_id
 from shiftwork.serve.loading import load_app
 from shiftwork.store.sqlite import SqliteStore
 from shiftwork.transfer.rekeying import Rekeyed

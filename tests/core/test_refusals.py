@@ -4,8 +4,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from shiftwork.core.jobs.retry import End, EndKind, settle
-from shiftwork.core.jobs.undecodable import LONGEST_DELAY, PATIENCE_SECONDS, is_refused, reviewed, version_of
+from shiftwork.core.jobs.retry import End, EndKind, is_refused, settle
+from shiftwork.core.jobs.undecodable import LONGEST_DELAY, PATIENCE_SECONDS, reviewed, version_of
 from shiftwork.core.model.job_changes import Outcome
 from shiftwork.core.model.jobs import Attempt, Claimed, JobStatus
 from shiftwork.core.observing.beats import Beat, NodeBeat

@@ -1,4 +1,4 @@
-"""Leading: the states that `leadership` draws, and every way from one to another."""
+"""Leading: the states that `runtime.leader.leader` draws, and every way from one to another."""
 
 from collections.abc import Callable
 from typing import Any

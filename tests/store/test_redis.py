@@ -18,8 +18,8 @@ from shiftwork.core.model.job_changes import Cancel, Discard, JobFilter, Requeue
 from shiftwork.core.model.job_parts import Need, Signal, Step
 from shiftwork.core.model.jobs import SECONDS_A_DAY, JobRecord, JobStatus
 from shiftwork.errors import FlowError, LifecycleError, StoreUnavailableError, UnknownStoreError
-from shiftwork.handles.call import new_id
 from shiftwork.handles.flow import MOST_FLOW_JOBS
+from shiftwork.handles.worker import new_id
 from shiftwork.store.abilities import add_blocking
 from shiftwork.store.docs import change, read
 from shiftwork.store.protocol import Store
@@ -491,7 +491,7 @@ async def test_opening_twice_at_once_is_opening_once(valkey_url: str, place: str
 
 
 def made_by(process: str, count: int) -> str:
-    """An id as `shiftwork.handles.call` makes them; 4096 of one process in a row are in one shard."""
+    """An id as `shiftwork.handles.worker` makes them; 4096 of one process in a row are in one shard."""
     return f"01a1e39cf7fc{count:06x}{process * 14}"
 
 
@@ -569,7 +569,12 @@ async def _finish_plain_jobs_beside_others(store: Store) -> None:
     await add(store, *(job(f"mixed {n}", "wvu"[n % 3], pool="m", flow="f" if n % 2 else None) for n in range(18)))
     await add(store, *(job(f"needs {n}", needs=(Need(f"mixed {n}"),), pool="m") for n in range(3)))
     await add(store, job("keyed", "u", pool="m", key="k", needs=(Need("mixed 0"),)))
-    claimed = {one.id: one for one in await claim(store, 18, pool="m", now=NOW + 41, workers=["w", "v", "u"])}
+    await add(store, *(job(f"keyed {n}", "w", pool="m", key="k", head_start=float(n)) for n in range(3)))
+    await add(store, job("expires", "v", pool="m", head_start=2.0, expires_at=NOW + 900))
+    crew = ["w", "v", "u"]
+    taken = [one for n in (3, 4, 5, 20) for one in await claim(store, n, pool="m", now=NOW + 41, workers=crew)]
+    claimed = {one.id: one for one in taken}
+    assert list(claimed) == ["expires", "keyed 2", *sorted(f"mixed {n}" for n in range(18))]
     ended = []
     for n in range(18):
         one, wrong = claimed[f"mixed {n}"], (n % 3 == 0 and n % 2 == 1) or n in {4, 7}
@@ -603,7 +608,12 @@ def everything(server: Server, place: str) -> dict[bytes, Any]:
 
 FULL_ONLY = {
     "add_fast": "local rest, woken = {}, {} for n = 1, many do rest[n] = n end",
-    "claim_fast": "",
+    "claim_fast": """
+        local function next_of_one_worker() end
+        local function start_fast(ids)
+          local rest = {} for n = 1, #ids do rest[n] = n end
+          return {}, rest, next_fences(#ids), read_all(STATE, ids), read_all(INFO, ids), read_all(PAYLOAD, ids)
+        end""",
     "finish_fast": (
         "local accepted, rest, ends, left, gated, woken = {}, {}, {}, {}, {}, {} for n = 1, many do rest[n] = n end"
     ),

@@ -10,9 +10,9 @@ from typing import Any, Concatenate, Final, Generic, ParamSpec, TypeVar, overloa
 from shiftwork.app.orchestrator import APP_STOP_SECONDS, WorkerOrchestrator
 from shiftwork.control.calling import refuse_on_a_loop, run
 from shiftwork.core.words import Duration
-from shiftwork.handles.call import Call
 from shiftwork.handles.flow import Flow
 from shiftwork.handles.job import Job
+from shiftwork.handles.worker import Call
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -12,10 +12,10 @@ from shiftwork.core.model.flows import FlowRecord
 from shiftwork.core.model.workers import PoolConfig, WorkerConfig
 from shiftwork.core.options.option_types import TimingOptions
 from shiftwork.core.words import Duration
-from shiftwork.handles.call import Call, listed
 from shiftwork.handles.flow import Flow
 from shiftwork.handles.job import Job
 from shiftwork.handles.unawaited import report_forgotten
+from shiftwork.handles.worker import Call, listed
 from shiftwork.sentences import plain
 
 if TYPE_CHECKING:

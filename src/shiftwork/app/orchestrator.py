@@ -301,7 +301,7 @@ class WorkerOrchestrator(OrchestratorDeclarations, OrchestratorCommands):
 
         `enabled` of a worker is None while that is unknown: before the start, no state has been read.
         """
-        from shiftwork.app.status import status_of
+        from shiftwork.app.local_status import status_of
 
         here, life = self._composition, self._lifecycle
         runs = [

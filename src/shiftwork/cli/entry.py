@@ -1,4 +1,4 @@
-"""The group of all commands: its help, its exit codes, and how errors are shown."""
+"""The group of all commands: its help, its exit codes, how errors are shown, and its use inside a framework."""
 
 import io
 import os
@@ -29,20 +29,21 @@ SECTIONS: Final = {
 _ROOMS: Final = {
     "running": ("run", "deploy", "web", "enqueue", "trigger"),
     "looking": (
-        *("status", "top", "workers", "schedules", "pools", "nodes", "breakers", "jobs", "stack", "flows", "dead"),
-        *("events", "doctor", "probe"),
+        *("status", "top", "workers", "schedules", "pools", "nodes", "breakers", "jobs", "flows", "dead", "events"),
+        *("doctor", "probe", "scenarios"),
     ),
-    "planning": ("record", "plan"),
-    "changing": ("changes", "scale", "token", "move", "db", "rekey"),
+    "changing": ("changes", "stores", "tokens"),
 }
 _SHARED_FILES: Final = {
     "changes": ("cancel", "discard", "retry"),
     "flows": ("flow", "send"),
-    "jobs": ("explain", "job"),
+    "jobs": ("explain", "job", "stack"),
     "nodes": ("drain",),
-    "pools": ("pause", "resume"),
-    "rekey": ("key",),
+    "pools": ("pause", "resume", "scale"),
+    "scenarios": ("plan", "record"),
     "schedules": ("reschedule", "schedule"),
+    "stores": ("db", "key", "move", "rekey"),
+    "tokens": ("token",),
     "workers": ("disable", "enable", "forget"),
 }
 """The commands that are not in a file of their own name, by file."""
@@ -194,3 +195,20 @@ def _replace_what_cannot_be_encoded() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+
+
+# ── inside `flask shiftwork` and `manage.py shiftwork`, which have the app already ─────────────────────────────────
+
+
+def defaults_for_app(group: click.Group, app_name: str) -> dict[str, Any]:
+    """Return the `default_map` that makes each command use this app, unless `--store` or `--app` names another."""
+    defaults: dict[str, Any] = {}
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if command is not None:
+            taken = {str(parameter.name) for parameter in command.params} & {"app", "app_name"}
+            defaults[name] = dict.fromkeys(taken, app_name)
+        if isinstance(command, click.Group):
+            defaults[name] |= defaults_for_app(command, app_name)
+    return defaults

@@ -21,7 +21,7 @@ from flask.cli import ScriptInfo, with_appcontext
 from shiftwork.app import WorkerOrchestrator
 from shiftwork.app.served_app import name_in_modules
 from shiftwork.cli import main
-from shiftwork.cli.for_app import defaults_for_app
+from shiftwork.cli.entry import defaults_for_app
 from shiftwork.errors import ConfigurationError
 from shiftwork.runtime.context.context import Context
 

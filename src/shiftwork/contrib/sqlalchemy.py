@@ -12,7 +12,7 @@ from sqlalchemy.util import await_only
 
 from shiftwork.app import WorkerOrchestrator
 from shiftwork.errors import LifecycleError
-from shiftwork.handles.call import Call
+from shiftwork.handles.worker import Call
 
 __all__ = ["enqueue_after_commit"]
 

@@ -115,6 +115,15 @@ def _in_unit(n: float, unit: str, one: str, several: str, *, each: bool) -> str:
     return sentence(several, n=f"{n:,.6f}".rstrip("0").rstrip("."))
 
 
+def status_text(status: str, retries_in: float | None = None) -> str:
+    """Return the status of a job for people: "failed" is about an attempt, and says that a retry follows."""
+    if status != "failed":
+        return status
+    if retries_in is None:
+        return "failed, to be retried"
+    return f"failed, retries in {in_words(retries_in)}" if retries_in >= 1 else "failed, retries now"
+
+
 def counted(n: int, noun: str, plural: str | None = None) -> str:
     """Return the number with its noun, in the plural unless there is exactly one."""
     return sentence(f"1 {noun}") if n == 1 else sentence(f"{{n}} {plural or noun + 's'}", n=f"{n:,}")

@@ -16,7 +16,7 @@ from msgspec import UNSET, UnsetType
 
 from shiftwork.core.model.workers import WorkerExecutionMode
 from shiftwork.errors import SignatureError
-from shiftwork.handles.parameters import Parameters, awaited, read_parameters
+from shiftwork.handles.function_parameters import Parameters, awaited, read_parameters
 from shiftwork.handles.payload_schema import MAX_BYTES
 from shiftwork.handles.plain_values import from_plain, plain, to_plain, type_schema
 from shiftwork.handles.redaction import SECRET_MARK, Secrets, default_texts, is_secret, without_defaults

@@ -30,8 +30,7 @@ from shiftwork.errors import (
 )
 from shiftwork.handles.call_shape import has_secret, result_decoder, shape_of
 from shiftwork.handles.concurrency_keys import check_key, make_key
-from shiftwork.handles.output import argument_with_a_call
-from shiftwork.handles.plain_values import OutputArgumentError, from_plain, plain, to_plain
+from shiftwork.handles.plain_values import OutputArgumentError, argument_with_a_call, from_plain, plain, to_plain
 from shiftwork.handles.redaction import hide, secrets_of, value_texts
 from shiftwork.runtime.context.context import Context
 from shiftwork.sentences import sentence

@@ -9,9 +9,9 @@ from msgspec import Struct, msgpack
 
 from shiftwork.core.words import Duration, counted, timeout_of
 from shiftwork.errors import FlowError
-from shiftwork.handles.call import Call
 from shiftwork.handles.job import Job, RunBlocking
 from shiftwork.handles.unawaited import report_forgotten
+from shiftwork.handles.worker import Call
 
 R = TypeVar("R")
 

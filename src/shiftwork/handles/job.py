@@ -11,7 +11,7 @@ from msgspec import Struct
 from shiftwork.core.jobs.transitions import EXPIRED
 from shiftwork.core.model.jobs import Attempt, JobPriority, JobRecord, JobStatus, LogLine, NewJob
 from shiftwork.core.values.envelopes import revealed
-from shiftwork.core.words import Duration, timeout_of
+from shiftwork.core.words import Duration, status_text, timeout_of
 from shiftwork.errors import (
     JobCancelledError,
     JobFailedError,
@@ -325,7 +325,7 @@ class Job(Generic[R_co]):
 
     async def _why(self) -> str:
         look = self._access.look
-        return f"it is {self.status}" if look is None else (await look(self.record)).text
+        return f"it is {status_text(self.status)}" if look is None else (await look(self.record)).text
 
     def _report_unserved(self) -> None:
         """Log that the job waits for a process that does not run, once: its caller may wait for ever."""

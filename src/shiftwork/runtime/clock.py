@@ -24,13 +24,13 @@ class Clock(Protocol):
     """The time, and callbacks at a later time."""
 
     def now(self) -> float:
-        """Epoch seconds, by the store's clock. Safe from any thread."""
+        """Return epoch seconds, by the store's clock. Safe from any thread."""
 
     def follow(self, server_time: float, asked: float, heard: float) -> None:
         """Set the clock: by the store's clock it was `server_time` between these two moments, which are `monotonic`."""
 
     def monotonic(self) -> float:
-        """Seconds that only grow, even when the clock is set. They measure how long, not when."""
+        """Return seconds that only grow, even when the clock is set. They measure how long, not when."""
 
     def call_at(self, when: float, callback: Callable[[], None]) -> Timer:
         """Call back on this event loop at this time, as far as the clock is right now."""
@@ -76,14 +76,14 @@ class ManualClock:
         self._order = count()
 
     def now(self) -> float:
-        """The time in epoch seconds."""
+        """Return the time in epoch seconds."""
         return self._passed + self._set_by
 
     def follow(self, server_time: float, asked: float, heard: float) -> None:
-        """Nothing to do: only the test moves this clock."""
+        """Do nothing: only the test moves this clock."""
 
     def monotonic(self) -> float:
-        """The seconds that the test has let pass."""
+        """Return the seconds that the test has let pass."""
         return self._passed
 
     def call_in(self, seconds: float, callback: Callable[[], None]) -> Timer:

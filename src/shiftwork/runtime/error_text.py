@@ -31,7 +31,7 @@ _INSTANTS_HINT: Final = (
 
 
 def describe(error: BaseException, discreet: Callable[[str], str] = _unchanged) -> str:
-    """An exception in one line."""
+    """Return an exception in one line."""
     try:
         # Not `type(error).__qualname__`, which a metaclass may define.
         name = exact(type.__dict__["__qualname__"].__get__(type(error)))
@@ -43,7 +43,7 @@ def describe(error: BaseException, discreet: Callable[[str], str] = _unchanged) 
 
 
 def trace_of(error: BaseException, discreet: Callable[[str], str] = _unchanged) -> str:
-    """The traceback, from the user's function on."""
+    """Return the traceback, from the user's function on."""
     try:
         return shortened(discreet(_formatted(error)[-LONGEST_SEARCHED:]))
     except BaseException:  # noqa: BLE001 - a user's code
@@ -51,7 +51,7 @@ def trace_of(error: BaseException, discreet: Callable[[str], str] = _unchanged) 
 
 
 def one_line(text: str, discreet: Callable[[str], str] = _unchanged, instead: str = _NO_WORDS) -> str:
-    """A text of the user's, cut to what is kept; another text instead if its secrets cannot be hidden."""
+    """Return a text of the user's, cut to what is kept; another text instead if its secrets cannot be hidden."""
     # Before it is cut short: half a secret would not be recognised.
     try:
         text = discreet(exact(text)[:LONGEST_SEARCHED])
@@ -61,17 +61,17 @@ def one_line(text: str, discreet: Callable[[str], str] = _unchanged, instead: st
 
 
 def shortened(text: str) -> str:
-    """The end of a traceback, which names the error; a long beginning is left out."""
+    """Return the end of a traceback, which names the error; a long beginning is left out."""
     return storable(text if len(text) <= LONGEST_TRACEBACK else "…\n" + text[-LONGEST_TRACEBACK:])
 
 
 def storable(text: str) -> str:
-    """Text that UTF-8 can encode. File names may hold bytes that it cannot, and turn up in errors."""
+    """Return text that UTF-8 can encode. File names may hold bytes that it cannot, and turn up in errors."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 def exact(text: str) -> str:
-    """The text of a `str` whose class may have methods of its own."""
+    """Return the text of a `str` whose class may have methods of its own."""
     return str.__str__(text)
 
 
@@ -83,7 +83,7 @@ def _words(error: BaseException) -> str:
 
 
 def _hint(error: BaseException, words: str) -> str:
-    """What to write instead, where a function treats an instant of its context as a datetime."""
+    """Return what to write instead, where a function treats an instant of its context as a datetime."""
     trace = error.__traceback__
     if type(error) not in {TypeError, AttributeError} or trace is None:
         return ""

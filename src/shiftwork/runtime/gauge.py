@@ -67,12 +67,12 @@ class Lateness:
         self._worst: float | None = None
 
     def due_in(self, seconds: float) -> None:
-        """Expect it then, unless it is overdue already."""
+        """Expect it after this many seconds, unless it is overdue already."""
         if self._due is None:
             self._due = self._monotonic() + seconds
 
     def came(self) -> None:
-        """It has come."""
+        """Note that it has come."""
         if self._due is not None:
             self._worst = max(self._monotonic() - self._due, (self._worst or 0.0) / 2, 0.0)
             self._due = None
@@ -114,7 +114,7 @@ class Stopwatch:
         return result
 
     def read(self) -> float | None:
-        """The mean of the calls since the last read; if there were none, the mean as it was then."""
+        """Return the mean of the calls since the last read; if there were none, the mean as it was then."""
         seconds, calls = self._seconds, self._calls
         self._seconds, self._calls = 0.0, 0
         if calls:
@@ -141,5 +141,5 @@ class OwnGauge:
         self._lateness.due_in(seconds)
 
     def load(self) -> Load:
-        """The result of the last look. Safe from any thread."""
+        """Return the result of the last look. Safe from any thread."""
         return Load(cpu=self._gauge.cpu, memory=self._gauge.memory, lag=self._lateness.seconds)

@@ -1,8 +1,8 @@
 """Processes of this machine, as /proc shows them: which one this is, whether another is dead, what its jobs have left.
 
 A death counts only if it is proven: on the same boot, in the same pid namespace, and under the same host name, no
-process has this pid, or one that began at another time. Whatever cannot be read is in doubt, and what is in doubt is
-alive. Without /proc nothing can be proven, and leases decide.
+process has this pid, or one that began at another time. What cannot be read proves nothing:
+such a process counts as alive. Without /proc nothing can be proven, and leases decide.
 """
 
 import os
@@ -40,7 +40,7 @@ class SeenProcess(Struct, frozen=True):
 
 
 def own_mark(proc: Path = _PROC) -> ProcessMark | None:
-    """The mark of this process; None where the system does not tell."""
+    """Return the mark of this process; None where the system does not tell."""
     try:
         boot = (proc / "sys/kernel/random/boot_id").read_text().strip()
         pids = (proc / "self/ns/pid").readlink()
@@ -54,7 +54,7 @@ def own_mark(proc: Path = _PROC) -> ProcessMark | None:
 
 
 def is_dead(mark: ProcessMark, own: ProcessMark, proc: Path = _PROC) -> bool:
-    """Whether this process is proven dead."""
+    """Return whether this process is proven dead."""
     if mark.place != own.place:
         return False
     try:
@@ -68,7 +68,7 @@ def is_dead(mark: ProcessMark, own: ProcessMark, proc: Path = _PROC) -> bool:
 
 
 def seen(pid: int, proc: Path = _PROC) -> SeenProcess | None:
-    """What /proc shows of a process; None if it shows nothing."""
+    """Return what /proc shows of a process; None if it shows nothing."""
     try:
         return _parsed((proc / str(pid) / "stat").read_bytes())
     except (OSError, ValueError, IndexError):
@@ -76,7 +76,7 @@ def seen(pid: int, proc: Path = _PROC) -> SeenProcess | None:
 
 
 def owner_word(mark: ProcessMark) -> str:
-    """The value of `OWNER` for what this process starts."""
+    """Return the value of `OWNER` for what this process starts."""
     return f"{mark.pid}.{mark.born}"
 
 
@@ -99,7 +99,7 @@ def end_groups(groups: Collection[int], owner: ProcessMark, proc: Path = _PROC) 
 
 
 def _has_members(group: int) -> bool:
-    """Whether there is any process in this group, also one that /proc hides from this user."""
+    """Return whether there is any process in this group, even one that /proc hides from this user."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:

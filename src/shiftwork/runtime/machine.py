@@ -26,7 +26,7 @@ class Machine(Struct, frozen=True):
 
 
 def measure(cgroup: Path = _CGROUP, mine: Path = _MINE) -> Machine:
-    """The cores and the memory of this machine, within the limits of a container or a service manager."""
+    """Return the cores and the memory of this machine, within the limits of a container or a service manager."""
     cores = float(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
     memory = _total_memory()
     groups = [line.split(":", 2) for line in _read(mine).splitlines() if line.count(":") > 1]
@@ -40,7 +40,7 @@ def measure(cgroup: Path = _CGROUP, mine: Path = _MINE) -> Machine:
 
 
 def _chain(top: Path, path: str | None) -> list[Path]:
-    """The control groups whose limits apply to us: our own, and all those around it.
+    """Return the control groups whose limits apply to us: our own, and all those around it.
 
     In a container ours is the top one. Under systemd it is further down: `/system.slice/shiftwork.service`.
     """
@@ -49,7 +49,7 @@ def _chain(top: Path, path: str | None) -> list[Path]:
 
 
 def _quota(words: str) -> list[float]:
-    """The cores in `quota period`; none if there is no quota."""
+    """Return the cores in `quota period`; none if there is no quota."""
     numbers = [float(word) for word in words.split() if word.isdecimal()]
     return [numbers[0] / numbers[1]] if len(numbers) == 2 and all(numbers) else []  # noqa: PLR2004 - quota and period
 
@@ -62,7 +62,7 @@ def _read(path: Path) -> str:
 
 
 def starved(cgroup: Path = _CGROUP, mine: Path = _MINE, stat: Path = Path("/proc/vmstat")) -> int:
-    """How many processes the system has killed so far for want of memory; 0 where it does not count them.
+    """Return how many processes the system has killed so far for want of memory; 0 where it does not count them.
 
     Where our control group counts its own, those of strangers on this machine do not count.
     """
@@ -73,7 +73,7 @@ def starved(cgroup: Path = _CGROUP, mine: Path = _MINE, stat: Path = Path("/proc
 
 
 def usage(pid: int, proc: Path = _PROC) -> Usage | None:
-    """What a process uses, without its children; None if it is gone."""
+    """Return what a process uses, without its children; None if it is gone."""
     try:
         words = (proc / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()  # its name may hold anything
         ticks = int(words[11]) + int(words[12])

@@ -98,7 +98,7 @@ class OutageLog:
             return sorted((who, fault) for who, fault in self._faults.items() if who in WRITES)
 
     async def track(self, who: str, call: Awaitable[T]) -> T:
-        """Wait for a call, and report how it went."""
+        """Wait for a call, and note how it went."""
         try:
             result = await call
         except StoreError as error:
@@ -108,7 +108,7 @@ class OutageLog:
         return result
 
     def failed(self, who: str, error: StoreError, *, quietly: bool = False) -> None:
-        """A call failed. `quietly`: no log line, because the caller gets the error itself."""
+        """Note that a call failed. `quietly`: no log line, because the caller gets the error itself."""
         now = self._monotonic()
         with self._lock:
             self._forget_stale()
@@ -122,7 +122,7 @@ class OutageLog:
                 self._log_failure(who, self._faults[who])
 
     def worked(self, who: str) -> None:
-        """A call succeeded."""
+        """Note that a call succeeded."""
         if not self._faults:
             return
         with self._lock:
@@ -132,7 +132,7 @@ class OutageLog:
             self._log_recovery()
 
     def passed(self, who: str) -> None:
-        """A duty got through, maybe without asking the store: that is no proof that an unavailable store is back."""
+        """Note that a duty got through, maybe without asking the store: an unavailable store may still be away."""
         if who not in self._faults:
             return
         with self._lock:
@@ -144,7 +144,7 @@ class OutageLog:
     # ── the log ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _is_news(self, fault: _Fault) -> bool:
-        """Nothing was logged yet; or that a call is rejected, and now the store is away."""
+        """Return whether nothing was logged yet, or only that a call is rejected, while now the store is away."""
         return self._logged is None or (fault.away and self._logged != _end_of(fault))
 
     def _worth_a_line(self, now: float) -> bool:

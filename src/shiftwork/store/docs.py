@@ -78,6 +78,12 @@ class DocsOfClaims:
         self.pools: dict[str, PoolDoc] = dict[str, PoolDoc]()
         self.breakers: dict[str, BreakerState] = dict[str, BreakerState]()
         self.editions: dict[str, Edition] = dict[str, Edition]()
+        self._by_kind: dict[str, dict[str, Any]] = {
+            "gates": self.gates,
+            "pool": self.pools,
+            "breaker": self.breakers,
+            "edition": self.editions,
+        }
 
     @property
     def edition(self) -> str | None:
@@ -91,17 +97,8 @@ class DocsOfClaims:
         if value is None:
             self.drop(kind, name)
         else:
-            self._of_kind(kind)[name] = value
+            self._by_kind[kind][name] = value
 
     def drop(self, kind: str, name: str) -> None:
         """Drop a doc that was erased."""
-        self._of_kind(kind).pop(name, None)
-
-    def _of_kind(self, kind: str) -> dict[str, Any]:
-        kinds: dict[str, dict[str, Any]] = {
-            "gates": self.gates,
-            "pool": self.pools,
-            "breaker": self.breakers,
-            "edition": self.editions,
-        }
-        return kinds[kind]
+        self._by_kind[kind].pop(name, None)

@@ -11,11 +11,11 @@ from shiftwork.store.protocol import Store
 
 FLOW_PAGE: Final = 1_000
 JOBS_SAMPLED: Final = 100
-"""How many dead and cancelled jobs, and how many waiting ones, are looked at for flows with stranded jobs."""
+"""How many dead or cancelled jobs, and how many waiting ones, are read to find flows with stranded jobs."""
 FLOWS_SAMPLED: Final = 5
-"""How many flows of each are looked at."""
+"""How many flows of each are read."""
 MOST_MEMBERS_COUNTED: Final = 1_000
-"""How many jobs of a flow, the newest, are looked at for stranded ones."""
+"""How many of the newest jobs of a flow are searched for stranded ones."""
 
 
 async def stranded_flows(store: Store) -> list[StrandedFacts]:

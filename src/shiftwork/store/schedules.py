@@ -25,7 +25,7 @@ LONGEST_RETRY_SECONDS: Final = 0.2
 """The longest pause before a change that another one overtook is tried again."""
 
 ScheduleChange = Callable[[StoredSchedule | None], StoredSchedule | None]
-"""From a schedule as it is to the schedule as it should be; None is no schedule. It is called again if it must be."""
+"""From a schedule as it is to the schedule as it should be; None is no schedule. It may be called more than once."""
 
 
 class SchedulesRead(Struct, frozen=True):

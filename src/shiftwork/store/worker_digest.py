@@ -10,7 +10,7 @@ from hashlib import sha1
 from typing import Final
 
 MOST_SENT: Final = 50
-"""Up to this many names are sent with each claim: looking up so few on the server would cost more."""
+"""Up to this many names are sent with each claim: looking up their digest on the server would cost more."""
 
 
 def digest(workers: Collection[str]) -> str | None:

@@ -11,7 +11,7 @@ from shiftwork.core.health.position import Position
 from shiftwork.core.health.start_estimate import Line, QueueAhead, unknown_runs
 from shiftwork.core.jobs.durable_functions import SLEEP
 from shiftwork.core.jobs.run_options import run_options_of
-from shiftwork.core.jobs.transitions import EXPIRED, EXPIRED_WORDS, expiry, status_word
+from shiftwork.core.jobs.transitions import EXPIRED, EXPIRED_WORDS, status_word
 from shiftwork.core.model.job_parts import SeenStep
 from shiftwork.core.model.jobs import SECONDS_A_DAY, JobRecord, JobStatus
 from shiftwork.core.words import counted, in_words, number, seconds
@@ -85,7 +85,7 @@ def explanation_of(record: JobRecord, waits: list[Obstacle], estimate: Estimate,
         record.status,
         series("; ", [_text(record, waits), *_expiry_text(record, now)]),
         waits,
-        expiry(record),
+        record.expiry,
         position=estimate.position,
         position_exact=estimate.position_exact,
         estimate=estimate.estimate,
@@ -158,7 +158,7 @@ def _text(record: JobRecord, waits: list[Obstacle]) -> str:
 
 
 def _expiry_text(record: JobRecord, now: float) -> list[str]:
-    at = expiry(record)
+    at = record.expiry
     if at is None:
         return []
     return [sentence("it expires in {time} if it has not started", time=in_words(max(0.0, at - now)))]

@@ -119,6 +119,8 @@ const chinese = {
   warning: "警告",
   critical: "严重",
   "An attempt failed; it will be retried": "一次尝试失败，将会重试",
+  "failed, retries {when}": "失败，{when}重试",
+  "failed, to be retried": "失败，待重试",
   "cannot run": "无法运行",
   "Fix the cause, then retry the flow, or cancel it": "请排除原因，然后重试流程，或取消它",
   "A job before it is dead or cancelled: retry that one, or cancel the flow":

@@ -219,7 +219,7 @@ function Filters({
               className={`h-7 rounded-full border px-2.5 text-xs font-medium ${on ? "border-accent bg-accent text-on-accent" : "border-edge text-muted hover:text-ink"}`}
               onClick={() => pick({ status: on ? status.filter((other) => other !== one) : [...status, one] })}
             >
-              {t(one)}
+              {one === "failed" ? t("failed, to be retried") : t(one)}
               {counts[one] !== undefined && <span className={on ? "" : "font-normal"}> {compact(counts[one])}</span>}
             </button>
           );

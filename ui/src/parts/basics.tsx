@@ -2,10 +2,10 @@
 
 import type { ButtonHTMLAttributes, ReactNode } from "react";
 import { ApiError } from "../data/client";
-import { useSaid } from "../data/live";
+import { useNow, useSaid } from "../data/live";
 import type { Status } from "../data/types";
 import { t } from "../language";
-import { ago, duration, moment } from "../words";
+import { ago, duration, millis, moment } from "../words";
 import { inZone, zone, zoneName } from "../zone";
 import { Mark } from "./mark";
 
@@ -41,9 +41,16 @@ const STATUS: Record<Status, [Tone, string]> = {
   cancelled: ["plain", "⊘"],
 };
 
-type Shown = { status: Status; cancelling?: boolean; stranded?: boolean; waitsFor?: string | null };
+type Shown = {
+  status: Status;
+  cancelling?: boolean;
+  stranded?: boolean;
+  waitsFor?: string | null;
+  run_at?: string | null;
+};
 
-export function StatusBadge({ status, cancelling = false, stranded = false, waitsFor = null }: Shown) {
+export function StatusBadge({ status, cancelling = false, stranded = false, waitsFor = null, run_at = null }: Shown) {
+  const now = useNow();
   const [tone, sign] = STATUS[status];
   const why = stranded ? t("A job before it is dead or cancelled: retry that one, or cancel the flow") : undefined;
   return (
@@ -58,7 +65,11 @@ export function StatusBadge({ status, cancelling = false, stranded = false, wait
           ? t("cannot run")
           : waitsFor
             ? t("waits for {signal}", { signal: waitsFor })
-            : t(status)}
+            : status !== "failed"
+              ? t(status)
+              : run_at
+                ? t("failed, retries {when}", { when: ago(Math.max(now, millis(run_at)), now) })
+                : t("failed, to be retried")}
     </Badge>
   );
 }

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.terminal.output import aside, json_option, say, show_json
-from shiftwork.cli.terminal.parameters import json_object
+from shiftwork.cli.terminal.typed_values import json_object
 from shiftwork.control.control import Control
 from shiftwork.control.jobs.bulk import Action, Changed, check_rate
 from shiftwork.core.model.jobs import JobStatus

@@ -9,11 +9,11 @@ from msgspec import Struct, field
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.terminal.formatting import one_line
 from shiftwork.cli.terminal.output import aside, json_option, show_json, show_json_line, show_wrapped
-from shiftwork.cli.terminal.parameters import TypedTime, instant
+from shiftwork.cli.terminal.typed_values import TypedTime, instant
 from shiftwork.control.control import Control
 from shiftwork.control.system.events import EventSearch
-from shiftwork.core.model.event import EVENTS_KEPT, Event
-from shiftwork.core.observing.event_rows import EventRow, actor_of, rows_of, text_of
+from shiftwork.core.model.event import EVENTS_KEPT, Event, actor_of
+from shiftwork.core.observing.event_rows import EventRow, rows_of, text_of
 from shiftwork.errors import StoreUnavailableError
 from shiftwork.views.formats import clock_time
 from shiftwork.views.shapes.system import event_row_shape

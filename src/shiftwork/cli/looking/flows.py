@@ -14,7 +14,7 @@ from shiftwork.control.control import Control
 from shiftwork.core.jobs.flow_drawing import FlowBox, FlowGraph, FlowJob, state_of
 from shiftwork.core.model.flows import FlowRecord
 from shiftwork.core.model.jobs import JobStatus
-from shiftwork.core.words import counted
+from shiftwork.core.words import counted, status_text
 from shiftwork.views.shapes.flows import flow_shape, whole_flow_shape
 
 _TITLES: Final = ("ID", "FOR", "STATE", "ENDED", "JOBS", "CREATED", "DETAIL")
@@ -49,7 +49,8 @@ def _row(flow: FlowRecord, now: float) -> list[Cell]:
 
 
 def _counts(counts: Mapping[Any, int]) -> str:
-    return ", ".join(f"{counts[status]:,} {status}" for status in JobStatus if counts.get(status))
+    again = {JobStatus.FAILED: "failed (to be retried)"}
+    return ", ".join(f"{counts[status]:,} {again.get(status, status)}" for status in JobStatus if counts.get(status))
 
 
 @click.command()
@@ -89,7 +90,7 @@ def _show_box(box: FlowBox) -> None:
     mark = "*" if box.critical else "-"
     jobs = sum(box.counts.values())
     if jobs == 1:
-        say(f"{indent}{mark} {box.worker}: {next(iter(box.counts))}, job {box.samples[0]}")
+        say(f"{indent}{mark} {box.worker}: {status_text(next(iter(box.counts)))}, job {box.samples[0]}")
         return
     say(f"{indent}{mark} {box.worker}: {counted(jobs, 'job')}: {_counts(box.counts)}")
     bad = box.counts.get(JobStatus.DEAD, 0)
@@ -108,8 +109,9 @@ def _passage(job: FlowJob, now: float) -> str:
         return f"{job.worker} ({job.status})"
     if job.status is JobStatus.PROCESSING:
         return f"{job.worker} (running for {took(now - job.started_at)})"
-    seconds = took((job.ended_at or job.started_at) - job.started_at)
-    return f"{job.worker} {seconds}" if job.status is JobStatus.COMPLETED else f"{job.worker} ({job.status})"
+    if job.status is not JobStatus.COMPLETED:
+        return f"{job.worker} ({status_text(job.status)})"
+    return f"{job.worker} {took((job.ended_at or job.started_at) - job.started_at)}"
 
 
 @click.command()

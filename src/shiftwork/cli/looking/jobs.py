@@ -1,4 +1,4 @@
-"""`shiftwork jobs`, `job`, `explain`."""
+"""`shiftwork jobs`, `job`, `explain`, `stack`."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -9,14 +9,13 @@ import click
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.terminal.formatting import ago, one_line, took, when
 from shiftwork.cli.terminal.output import Cell, aside, json_option, json_text, padded, say, show_json, show_table
-from shiftwork.cli.terminal.parameters import TypedTime, instant
+from shiftwork.cli.terminal.typed_values import TypedTime, instant
 from shiftwork.control.control import Control
 from shiftwork.core.jobs.needs import is_stranded
 from shiftwork.core.jobs.run_options import run_options_of
-from shiftwork.core.jobs.transitions import expiry
 from shiftwork.core.model.job_parts import SeenParts
 from shiftwork.core.model.jobs import Attempt, JobRecord, JobStatus
-from shiftwork.core.words import counted
+from shiftwork.core.words import counted, status_text
 from shiftwork.handles.job import Job, JobProgress
 from shiftwork.telemetry.tracing import trace_id
 from shiftwork.views.explanation import (
@@ -29,7 +28,7 @@ from shiftwork.views.explanation import (
     starts_text,
 )
 from shiftwork.views.formats import clock_time
-from shiftwork.views.shapes.jobs import WholeJobShape, explanation_shape, placed_job_shape, whole_job_shape
+from shiftwork.views.shapes.jobs import WholeJobShape, explanation_shape, placed_job_shape, stack_shape, whole_job_shape
 from shiftwork.web.job_search import JobsPage, by_payload, total
 
 _TITLES = ("ID", "STATUS", "WORKER", "POOL", "ATTEMPT", "CREATED", "DETAIL")
@@ -118,18 +117,24 @@ def job(job_id: str, source: Source, *, logs: bool, as_json: bool) -> None:
 @json_option
 def explain(job_id: str, source: Source, *, as_json: bool) -> None:
     """Show why a job is not running, or how it ended."""
-    why = source.ask(lambda control: control.jobs.explain(job_id))
+
+    async def look(control: Control) -> tuple[Job[Any], Explanation, float]:
+        return *await control.jobs.get_explained(job_id), control.now()
+
+    found, why, now = source.ask(look)
     if as_json:
         show_json(explanation_shape(why))
         return
+    status = status_text(why.status, found.record.run_at - now)
     if len(why.waits) > 1:
-        say(f"job {why.job_id} is {why.status} and waits for {len(why.waits)} things:")
+        say(f"job {why.job_id} is {status} and waits for {len(why.waits)} things:")
         for wait in why.waits:
             say(f"  {one_line(wait.why)}" + (f", since {clock_time(wait.since)}" if wait.since else ""))
         if why.expires_at is not None:
             say(f"it expires at {clock_time(why.expires_at)} if it has not started by then")
     else:
-        say(f"job {why.job_id}{(' ' if why.status.live else ' is ')}{one_line(why.text)}")
+        link = f" {status}; it " if why.status is JobStatus.FAILED else " " if why.status.live else " is "
+        say(f"job {why.job_id}{link}{one_line(why.text)}")
     if why.position is not None:
         place = position_text(why.position, exact=why.position_exact)
         say(f"it has position {place} in its queue")
@@ -183,7 +188,7 @@ def _row(job: Job[Any], placed: Mapping[str, Estimate], now: float) -> list[Cell
     record = job.record
     return [
         record.id,
-        record.status,
+        status_text(record.status, record.run_at - now),
         record.worker,
         record.pool,
         record.attempt,
@@ -202,8 +207,6 @@ def _detail(job: Job[Any], now: float) -> str | None:
         return f"waits for the signal {record.wait.name!r}"
     if status is JobStatus.SCHEDULED:
         return f"due {ago(record.run_at, now)}"
-    if status is JobStatus.FAILED:
-        return f"retried {ago(record.run_at, now)}: {error}"
     if status is JobStatus.COMPLETED:
         return f"took {took(_seconds(record))}"
     return error
@@ -275,7 +278,7 @@ def _facts(job: Job[Any], why: Explanation, parts: SeenParts, now: float) -> dic
     own = run_options_of(record.options)
     crashes = f", and {counted(record.crashes, 'crash', 'crashes')}" if record.crashes else ""
     return {
-        "status": record.status + (", asked to stop" if record.cancelling else ""),
+        "status": status_text(record.status, record.run_at - now) + (", asked to stop" if record.cancelling else ""),
         "why": why.text if record.status.live else None,
         **_start(why, record.pool),
         "error": record.error,
@@ -283,7 +286,7 @@ def _facts(job: Job[Any], why: Explanation, parts: SeenParts, now: float) -> dic
         "priority": f"{record.priority.name.lower()}, {record.cause}",
         "created": when(record.created_at, now),
         "due": when(due, now) if (due := due_at(record)) is not None and due != record.created_at else None,
-        "expires": f"{when(expires, now)}, if it has not started" if (expires := expiry(record)) else None,
+        "expires": f"{when(expires, now)}, if it has not started" if (expires := record.expiry) else None,
         **_run(record, parts, now),
         "attempts": f"{record.attempt}{crashes}",
         "retries": f"{own.max_retries} at most, for this job" if own.max_retries is not None else None,
@@ -341,3 +344,17 @@ def _show_attempt(attempt: Attempt) -> None:
 
 def _indented(text: str) -> str:
     return "\n".join(f"  {line}" for line in text.rstrip().splitlines())
+
+
+@click.command()
+@click.argument("job_id", metavar="ID")
+@with_source
+@json_option
+def stack(job_id: str, source: Source, *, as_json: bool) -> None:
+    """Show what a running job is doing now: the stack of its function, then everything else in its process."""
+    seen = source.ask(lambda control: control.jobs.stack(job_id))
+    if as_json:
+        show_json(stack_shape(seen))
+        return
+    aside(f"job {seen.job_id} at {clock_time(seen.at)}, on {seen.instance}, process {seen.pid}")
+    say(seen.stack.rstrip())

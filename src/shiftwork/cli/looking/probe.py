@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from shiftwork.cli.terminal.output import aside, json_option, say, show_json
-from shiftwork.cli.terminal.parameters import seconds
+from shiftwork.cli.terminal.typed_values import seconds
 from shiftwork.serve.vitals import VITALS_FRESH_SECONDS, examine
 
 

@@ -17,8 +17,8 @@ from shiftwork.cli.looking.pools import bounds_of, workers_of
 from shiftwork.cli.looking.status import pool_state
 from shiftwork.cli.terminal.formatting import one_line, percent, size, span, took
 from shiftwork.cli.terminal.output import Cell, cut, json_option, say, show_json, table, terminal_width
-from shiftwork.cli.terminal.parameters import seconds
 from shiftwork.cli.terminal.screen import Screen
+from shiftwork.cli.terminal.typed_values import seconds
 from shiftwork.control.control import Control
 from shiftwork.control.system.overview import MOST_GLANCED_JOBS
 from shiftwork.core.model.jobs import JobRecord

@@ -5,11 +5,11 @@ from typing import Any
 import click
 
 from shiftwork.cli.connect import Source, with_source
-from shiftwork.cli.running.job_options import options_of, with_job_options
 from shiftwork.cli.terminal.output import json_option, say, show_json
-from shiftwork.cli.terminal.parameters import arguments_of, json_object, seconds
+from shiftwork.cli.terminal.typed_values import arguments_of, json_object, options_of, seconds, with_job_options
 from shiftwork.control.control import Control
 from shiftwork.core.model.jobs import CheckedJobOptions, JobStatus
+from shiftwork.core.words import status_text
 from shiftwork.handles.job import Job
 from shiftwork.handles.options import JobOptions, changed
 from shiftwork.views.shapes.jobs import job_shape
@@ -59,6 +59,6 @@ def enqueue(
 
 def _summary(job: Job[Any], *, created: bool) -> str:
     if not created:
-        return f"job {job.id} of {job.worker} exists already: {job.status}"
+        return f"job {job.id} of {job.worker} exists already: {status_text(job.status)}"
     later = " for later" if job.status is JobStatus.SCHEDULED else ""
     return f"job {job.id} of {job.worker} is {job.status}{later}, in pool {job.pool}"

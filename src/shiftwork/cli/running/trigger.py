@@ -11,10 +11,11 @@ import click
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.terminal.formatting import one_line, status_line, took
 from shiftwork.cli.terminal.output import aside, json_option, json_text, say, show_json
-from shiftwork.cli.terminal.parameters import Arguments, arguments_of, json_object, seconds
+from shiftwork.cli.terminal.typed_values import Arguments, arguments_of, json_object, seconds
 from shiftwork.control.control import Control
 from shiftwork.core.model.job_parts import SeenParts
 from shiftwork.core.model.jobs import JobStatus
+from shiftwork.core.words import status_text
 from shiftwork.errors import ResultTimeoutError, StoreError
 from shiftwork.handles.job import Job
 from shiftwork.views.explanation import Explanation
@@ -102,10 +103,11 @@ def _retrieve(ending: asyncio.Future[Any]) -> None:
 
 async def _print_wait(control: Control, job_id: str, printed: str) -> str:
     job, why = await control.jobs.get_explained(job_id)
-    failed = f"failed: {job.error}; " if job.status is JobStatus.FAILED else ""
-    text = f"job {job_id} {failed}{why.text}"
+    has_failed = job.status is JobStatus.FAILED
+    text = f"{job.error}; {why.text}" if has_failed else why.text
     if text != printed:
-        aside(one_line(text))
+        failed = f"{status_text(job.status, job.record.run_at - control.now())}: " if has_failed else ""
+        aside(one_line(f"job {job_id} {failed}{text}"))
     return text
 
 

@@ -1,1 +1,4 @@
-"""How the command line reads and writes: parameters, tables, words, the full screen, languages."""
+"""How the command line reads and writes: types of options, tables, the progress bar, the full screen.
+
+Nothing here knows a command, or asks a store.
+"""

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, Final
 
-from shiftwork.core.words import printable
+from shiftwork.core.words import printable, status_text
 from shiftwork.views.formats import clock_time
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def one_line(text: str) -> str:
 
 def status_line(job: "Job[Any]") -> str:
     """Return the status of a job, and where it is, in one line."""
-    return f"job {job.id} of {job.worker} is {job.status}, in pool {job.pool}"
+    return f"job {job.id} of {job.worker} is {status_text(job.status)}, in pool {job.pool}"
 
 
 def size(n: float) -> str:

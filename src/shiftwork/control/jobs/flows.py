@@ -25,9 +25,9 @@ from shiftwork.core.model.job_parts import Input, Need
 from shiftwork.core.model.jobs import Claimed, JobRecord, JobStatus, NewJob
 from shiftwork.core.words import counted
 from shiftwork.errors import FlowError, JobStateError, ResultTimeoutError, UnknownFlowError
-from shiftwork.handles.call import Call, new_id
 from shiftwork.handles.flow import Flow, FlowStatus, child_ids, in_order
 from shiftwork.handles.job import Job
+from shiftwork.handles.worker import Call, new_id
 from shiftwork.sentences import sentence
 from shiftwork.store.flow_failures import jobs_before
 

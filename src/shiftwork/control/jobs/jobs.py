@@ -17,13 +17,13 @@ from shiftwork.core.model.job_parts import SeenParts, Signal
 from shiftwork.core.model.jobs import CheckedJobOptions, JobRecord, NewJob
 from shiftwork.core.model.workers import PoolConfig, WorkerConfig
 from shiftwork.errors import JobStateError, UnknownJobError
-from shiftwork.handles.call import new_id
 from shiftwork.handles.codec import Packed
 from shiftwork.handles.job import Job, JobAccess, Look, RunBlocking
 from shiftwork.handles.payload_schema import max_bytes_of
 from shiftwork.handles.payloads import check_signal_size, encode_signal, pack_plain
 from shiftwork.handles.plain_values import plain
 from shiftwork.handles.redaction import secrets_of
+from shiftwork.handles.worker import new_id
 from shiftwork.sentences import sentence
 from shiftwork.telemetry.tracing import sending
 from shiftwork.views.explanation import Estimate, Explanation

@@ -10,7 +10,7 @@ from typing import Any
 
 from shiftwork.core.model.jobs import JobRecord
 from shiftwork.errors import FlowError
-from shiftwork.handles.call import Call
+from shiftwork.handles.worker import Call
 from shiftwork.store.protocol import Store
 
 

@@ -43,10 +43,10 @@ from shiftwork.errors import (
     UnknownWorkerError,
     nearest,
 )
-from shiftwork.handles.call import Call, check_call, new_id
 from shiftwork.handles.job import Job
 from shiftwork.handles.plain_values import plain
 from shiftwork.handles.redaction import secrets_of
+from shiftwork.handles.worker import Call, check_call, new_id
 from shiftwork.sentences import sentence
 from shiftwork.store.schedules import (
     ScheduleChange,

@@ -12,9 +12,9 @@ from shiftwork.control.jobs.known_calls import known_jobs
 from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.jobs import Added, Claimed, JobRecord, NewJob
 from shiftwork.errors import FlowError, JobStateError, StoreError
-from shiftwork.handles.call import Call, CalledWorker
 from shiftwork.handles.job import Job, JobAccess, Look
 from shiftwork.handles.redaction import secrets_of
+from shiftwork.handles.worker import Call, CalledWorker
 from shiftwork.runtime.outage_log import ADDS, OutageLog
 from shiftwork.sentences import sentence
 from shiftwork.store.abilities import add_blocking, transactional

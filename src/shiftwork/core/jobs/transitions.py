@@ -93,7 +93,7 @@ def accepts(job: JobRecord, outcome: Outcome) -> bool:
 
 def landed(job: JobRecord, outcome: Outcome, now: float) -> JobRecord:
     """Return the job after an accepted outcome. `core.jobs.parked_jobs` decides whether it is parked."""
-    signalled = arrived(outcome.wait, job.signals)
+    signalled = outcome.wait is not None and arrived(outcome.wait, job.signals)
     status = landing(outcome, now, cancelling=job.cancelling, signalled=signalled)
     run_at = due(outcome, now, signalled=signalled)
     return replace(
@@ -163,7 +163,7 @@ that no other job waits for this one."""
 
 _STATUS_WORDS: Final[dict[str, str]] = {
     JobStatus.SCHEDULED: sentence("scheduled"),
-    JobStatus.FAILED: sentence("failed"),
+    JobStatus.FAILED: sentence("failed, to be retried"),
     JobStatus.WAITING: sentence("waiting"),
     JobStatus.QUEUED: sentence("queued"),
     JobStatus.PROCESSING: sentence("processing"),
@@ -236,14 +236,6 @@ def _requeued(job: JobRecord, change: Requeue, now: float) -> JobRecord:
 EXPIRED_WORDS: Final = sentence("it expired: it was not started in time")
 EXPIRED: Final = plain(EXPIRED_WORDS)
 """Why an expired job is cancelled."""
-
-
-def expiry(job: JobRecord) -> float | None:
-    """Return when this job will be cancelled if nothing starts it; None is never."""
-    # Nearly no job expires, so this asks for its status last.
-    if job.expires_at is None or job.status is JobStatus.PROCESSING or not job.status.live:
-        return None
-    return job.expires_at
 
 
 def is_expired(job: Claimed, now: float) -> bool:

@@ -42,12 +42,6 @@ def version_of(schemas: Mapping[str, bytes | None]) -> str:
     return digest.hexdigest()
 
 
-def is_refused(outcome: Outcome) -> bool:
-    """Return whether the job would be dead because its payload did not fit the function."""
-    report = outcome.report
-    return outcome.status is JobStatus.DEAD and report is not None and report.kind == EndKind.UNDECODABLE
-
-
 def reviewed(outcome: Outcome, version: str, attempts: Sequence[Attempt], nodes: Iterable[Beat]) -> Outcome:
     """Return what becomes of a job that a node of this version has refused, and that is dead if nothing else helps.
 
@@ -67,7 +61,7 @@ def reviewed(outcome: Outcome, version: str, attempts: Sequence[Attempt], nodes:
             status=JobStatus.QUEUED,
             run_at=outcome.ended_at + delay,
             attempt=max(0, outcome.attempt - 1),
-            # One report for each version tells everything, however often the job goes back.
+            # One report for each version is enough, however often the job is handed back.
             report=None if known or report is None else replace(report, version=version),
             marks=EndKind.UNDECODABLE,
         )

@@ -26,3 +26,9 @@ class Event(Struct, frozen=True, kw_only=True):
 EVENTS_KEPT: Final = 10_000
 """How many events are kept of those that people caused, and as many of all others, so that neither crowds out the
 other."""
+
+
+def actor_of(event: Event) -> str | None:
+    """Return who caused an event; None if no person and no program did."""
+    by = event.data.get("by")
+    return by if isinstance(by, str) else None

@@ -1,4 +1,4 @@
-"""Claimed jobs of flows get the results that they need, and what failed before them, straight from the store."""
+"""Gives claimed jobs of flows the results that they need, and what failed before them. Other jobs pass unread."""
 
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
@@ -28,9 +28,7 @@ class Complete(NamedTuple):
 
 
 async def with_failures(store: Store, jobs: Sequence[Claimed]) -> Sequence[Claimed]:
-    """These jobs with what failed before them. Jobs that ask for completed ones cost nothing: nothing has failed."""
-    if all(job.options is None for job in jobs):
-        return jobs
+    """Return these jobs, with what failed before those that run whatever happens. Others cost nothing."""
     needs = {job.id: own.needs for job in jobs if (own := run_options_of(job.options)).whatever}
     if not needs:
         return jobs
@@ -41,9 +39,7 @@ async def with_failures(store: Store, jobs: Sequence[Claimed]) -> Sequence[Claim
 
 
 async def with_inputs(store: Store, jobs: Sequence[Claimed]) -> Complete:
-    """These jobs with the results of other jobs in their payloads. One call reads all results."""
-    if all(job.options is None for job in jobs):
-        return Complete(jobs)
+    """Return these jobs with the results of other jobs in their payloads. One call reads all results."""
     inputs = {job.id: run_options_of(job.options).inputs for job in jobs if not is_sealed(job.payload)}
     ids = sorted({one.job for wanted in inputs.values() for one in wanted})
     if not ids:
@@ -65,7 +61,7 @@ async def with_inputs(store: Store, jobs: Sequence[Claimed]) -> Complete:
 
 
 async def _gone(store: Store, without_result: Sequence[str]) -> set[str]:
-    """Those of the jobs that were deleted. The others have returned nothing."""
+    """Return the ids of the jobs that were deleted. The others have returned nothing."""
     if not without_result:
         return set()
     records = await store.get(without_result)

@@ -34,21 +34,21 @@ class InstanceLease:
         self._leased: str | None = None
 
     def holds(self, name: str) -> bool:
-        """Whether it may claim under this name now."""
+        """Return whether it may claim under this name now."""
         return self._leased == name and not self.draining
 
     def renewed(self) -> bool:
-        """The lease under the present name holds. True if it is news."""
+        """Note that the lease under the present name holds; return whether it did not before."""
         news = self._leased != self.name
         self._leased = self.name
         return news
 
     def suspend(self) -> None:
-        """The lease may have ended."""
+        """Claim nothing until the lease is renewed: it may have ended."""
         self._leased = None
 
     def rename(self) -> None:
-        """The lease was lost, and with it the name."""
+        """Continue under a new name: the lease was lost, and with it the old one."""
         self._lives += 1
         self.name = f"{self._first_name}.{self._lives}"
 

@@ -1,11 +1,11 @@
-"""Claim as many jobs as there is room for, and have them run. What went astray on the way is handed back.
+"""Claims as many jobs as there is room for, and starts them. Jobs of a claim whose answer got lost are handed back.
 
 Besides what fits the free slots, it claims what will start very soon, as `core.jobs.claiming_ahead` allows. These jobs
 wait in the `PrefetchedJobs` and start as soon as slots become free, without another question to the store.
 """
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from shiftwork.core.jobs.claiming_ahead import MOST_AHEAD, to_claim
@@ -16,7 +16,7 @@ from shiftwork.core.model.job_changes import JobFilter
 from shiftwork.core.model.jobs import Claimed, JobRecord, JobStatus
 from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.values.envelopes import is_sealed, key_of
-from shiftwork.runtime.claiming.flow_inputs import with_failures, with_inputs
+from shiftwork.runtime.claiming.flow_inputs import Complete, with_failures, with_inputs
 from shiftwork.runtime.claiming.instance_services import InstanceLease, InstanceServices
 from shiftwork.runtime.claiming.prefetch import PrefetchedJobs, PrefetchPace
 from shiftwork.runtime.claiming.runs import JobEnder, Runs
@@ -28,8 +28,8 @@ from shiftwork.store.protocol import Claims
 logger: Final = logging.getLogger("shiftwork")
 
 MOST_RECONCILED: Final = 10_000
-STRAY_SECONDS: Final = 0.05
-"""When to look again whether jobs that went astray are handed back, unless their pool rings first."""
+UNANSWERED_SECONDS: Final = 0.05
+"""When to look again whether the jobs of a lost answer are handed back, unless their pool rings first."""
 DAMAGED: Final = "its options cannot be decoded; enqueue it again"
 """Why a job is dead whose own options are damaged."""
 BLIND_SECONDS: Final = 60.0
@@ -57,7 +57,7 @@ class JobClaimer:
         self.workers: frozenset[str] = frozenset(workers)
         """The workers whose jobs it claims."""
         self._blind_until: float | None = None
-        self._strays: set[str] = set()
+        self._unanswered: set[str] = set()
         """The jobs that never arrived, while it is not written yet that they are handed back."""
         self._pool = pool
         self._store = services.store
@@ -123,8 +123,8 @@ class JobClaimer:
         wanted, instance = self._wanted(), self._lease.name
         if not wanted:
             return 0, Claims([])
-        if self._strays and self._are_held(self._strays):  # they are first in line, but not in the queue yet
-            return wanted, Claims([], next_at=self._clock.now() + STRAY_SECONDS)
+        if self._unanswered and self._are_held(self._unanswered):  # they are first in line, but not in the queue yet
+            return wanted, Claims([], next_at=self._clock.now() + UNANSWERED_SECONDS)
         self.in_doubt = True
         edition, workers = self._publication.edition, self._refusals.claimable(self.workers)
         claims = await self._stopwatch.time(
@@ -135,7 +135,8 @@ class JobClaimer:
             return wanted, Claims([], next_at=await self._publication.renew(edition))
         if claims.jobs:
             self._publication.fence = max(self._publication.fence, claims.jobs[-1].fence)
-        complete = await with_inputs(self._store, await with_failures(self._store, claims.jobs))
+        in_flows = any(job.options is not None for job in claims.jobs)  # some of them may be
+        complete = await self._completed(claims.jobs) if in_flows else Complete(claims.jobs)
         if self._serves_as(instance):
             for job in complete.jobs:
                 self._accept(job)
@@ -147,6 +148,9 @@ class JobClaimer:
         # Only now: if one of them cannot be started, the others are handed back.
         self.in_doubt = False
         return wanted, claims
+
+    async def _completed(self, jobs: Sequence[Claimed]) -> Complete:
+        return await with_inputs(self._store, await with_failures(self._store, jobs))
 
     def _accept(self, job: Claimed) -> None:
         """Start a job, or let it wait for a slot.
@@ -190,7 +194,7 @@ class JobClaimer:
     # ── jobs that wait for a slot ────────────────────────────────────────────────────────────────────────────────
 
     def ended(self, run: Run) -> None:
-        """A run has ended: start the next job that waits for its slot."""
+        """Start the next job that waits for the slot of a run that has ended."""
         self._pace.ended(run)
         self.refill()
 
@@ -237,14 +241,14 @@ class JobClaimer:
         known = self._runs.active.keys() | self._prefetched.jobs.keys() | self._outbox.holds()
         for record in held:
             if record.id not in known:
-                self._strays.add(record.id)
+                self._unanswered.add(record.id)
                 self._hand_back_lost(record)
         self.in_doubt = False
 
-    def _are_held(self, strays: set[str]) -> bool:
-        """Whether some of these jobs are still to be handed back; those that are not are forgotten."""
-        strays &= self._outbox.holds()
-        return bool(strays)
+    def _are_held(self, held: set[str]) -> bool:
+        """Return whether some of these jobs are still to be handed back; forget those that are not."""
+        held &= self._outbox.holds()
+        return bool(held)
 
     def _hand_back_lost(self, record: JobRecord) -> None:
         logger.warning(

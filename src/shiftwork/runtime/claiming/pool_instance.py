@@ -22,16 +22,16 @@ logger: Final = logging.getLogger("shiftwork")
 
 
 class PoolInstanceListener(Protocol):
-    """Hears what happens to an instance, on the event loop."""
+    """Is told what happens to an instance, on the event loop."""
 
     def instance_ready(self, instance: "PoolInstance") -> None:
-        """Its runner takes runs from now on."""
+        """Called when its runner begins to take runs."""
 
     def run_ended(self, instance: "PoolInstance") -> None:
-        """One of its runs has ended."""
+        """Called when one of its runs has ended."""
 
     def instance_gone(self, instance: "PoolInstance", *, expected: bool) -> None:
-        """Its runner is dead. It was expected to end if it claimed no more before that."""
+        """Called when its runner is dead. It was expected to end if it claimed no more before that."""
 
 
 class PoolInstance:
@@ -123,7 +123,7 @@ class PoolInstance:
     # ── lease and end ────────────────────────────────────────────────────────────────────────────────────────────
 
     def renewed(self, until: float) -> None:
-        """The lease under the present name holds until then, by the monotonic clock."""
+        """Note that the lease under the present name holds until then, by the monotonic clock."""
         self.runner.renewed(until)
         if self.lease.renewed():
             self._bell.ring()
@@ -163,7 +163,7 @@ class PoolInstance:
             await self.claimer.reconcile()
 
     def beat(self) -> Beat:
-        """A sign of life. Called from the pulse's thread, so it only reads."""
+        """Return a beat. Called from the pulse's thread, so it only reads."""
         busy, load = len(self.runs.active) - self.runner.waiting, self.runner.load
         return Beat(
             instance=self.name,

@@ -34,7 +34,7 @@ class PrefetchPace:
         self._allowed = 0
 
     def ended(self, run: Run) -> None:
-        """A run has ended."""
+        """Note how long a run took that has ended."""
         seconds = self._clock.now() - run.started_at
         if seconds <= CLAIM_AHEAD_SECONDS:
             self._ends += 1
@@ -44,7 +44,7 @@ class PrefetchPace:
             self._allowed = max(0, self._allowed - 1)  # it counted as one that ends soon
 
     def allowed(self, runs: Iterable[Run]) -> int:
-        """How many jobs may wait for a slot now. `runs` are all that go on, the oldest first."""
+        """Return how many jobs may wait for a slot now. `runs` are all that go on, the oldest first."""
         now = self._clock.now()
         passed = now - self._sampled_at
         if passed >= SAMPLE_SECONDS / 2:  # a timer may be a little early
@@ -54,7 +54,7 @@ class PrefetchPace:
         return self._allowed
 
     def _ending(self, runs: Iterable[Run], now: float) -> int:
-        """How many of the longer runs end soon."""
+        """Return how many of the longer runs end soon."""
         steady, soonest = self._steady()
         ending = 0
         for run in runs if steady else ():
@@ -66,7 +66,7 @@ class PrefetchPace:
         return ending
 
     def look_at(self, runs: Iterable[Run]) -> float | None:
-        """When to look again although nothing has ended: several runs will be about to end by then."""
+        """Return when to look again although nothing has ended: several runs will be about to end by then."""
         steady, soonest = self._steady()
         if not steady:
             return None
@@ -77,7 +77,7 @@ class PrefetchPace:
         return None
 
     def _steady(self) -> tuple[dict[str, UsualRunTime], float]:
-        """The workers whose runs can be foreseen, and how long the shortest of them take."""
+        """Return the workers whose run times are steady, and how long the shortest of them take."""
         if not self._run_times:
             return {}, 0.0
         steady = {worker: usual for worker, usual in self._run_times.items() if usual.steady}

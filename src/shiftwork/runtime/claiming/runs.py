@@ -156,7 +156,7 @@ class Runs:
             self.stop(run, EndKind.CANCELLED)
 
     def runner_of(self, run: Run) -> Runner | None:
-        """Where a run takes place; None while it waits for a place. Safe from any thread."""
+        """Return where a run takes place; None while it waits for a place. Safe from any thread."""
         if self._isolation is not None and run.job.id in self._isolated:
             return self._isolation.runner_of(run)
         return self._runner
@@ -167,7 +167,7 @@ class Runs:
 
 
 class JobEnder:
-    """Settles the runs of one instance."""
+    """Turns the ends of runs of one instance into outcomes, and counts them."""
 
     def __init__(self, services: InstanceServices, lease: InstanceLease) -> None:
         self.completed: int = 0

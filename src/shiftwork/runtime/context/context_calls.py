@@ -22,7 +22,7 @@ T = TypeVar("T")
 class ContextCall:
     """A call of `ctx.step` or its like, which the function should await.
 
-    It refers to the coroutine, and the coroutine not to it; but to the run, which has to let go of it at its end.
+    The coroutine refers to the run, and the run to this: so the run forgets its calls when it ends.
     """
 
     __slots__ = ("_begun_by", "_coroutine", "what")

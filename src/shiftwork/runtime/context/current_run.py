@@ -81,7 +81,7 @@ class RunSteps(Protocol):
         """Go on to a step. Returns it if it was kept before; otherwise it runs now. Raises what it raised before."""
 
     def failed(self, name: str, error: BaseException, started_at: float) -> None:
-        """The step that runs has failed. The failure is kept if the function goes on to another step."""
+        """Note that the step that runs has failed. The failure is kept if the function goes on to another step."""
 
     async def keep(self, name: str, value: Any, started_at: float, function: Callable[..., Any]) -> Step:
         """Keep what a step that ran has returned, hidden if its function is annotated to return a secret."""

@@ -39,7 +39,7 @@ class JobLog:
                 self._left_out += 1
 
     def lines(self) -> tuple[LogLine, ...]:
-        """The lines that are kept; if some were dropped, the first line counts them."""
+        """Return the lines that are kept; if some were dropped, the first line counts them."""
         with self._lock:
             if not self._left_out:
                 return tuple(self._lines)
@@ -93,7 +93,7 @@ def _text(msg: object, args: tuple[object, ...]) -> str:
 def _text_as_it_is(msg: object, args: tuple[object, ...]) -> str:
     try:
         return f"{msg!s} {args!r}"
-    except Exception:  # noqa: BLE001 - likewise
+    except Exception:  # noqa: BLE001 - as above
         return _UNSHOWABLE
 
 
@@ -122,7 +122,7 @@ def job_fields() -> dict[str, str | int]:
 
 
 def about_job(record: logging.LogRecord) -> bool:
-    """A filter for log handlers that rejects nothing: it adds the job to every line logged inside one."""
+    """Add the job to a line that is logged inside one. It is a filter for log handlers, and rejects nothing."""
     for name, value in job_fields().items():
         vars(record).setdefault(name, value)
     return True

@@ -1,6 +1,6 @@
 """What an app puts around its jobs: a lifespan around all jobs of a process, and context managers around each run.
 
-Neither can change how a run ended without a trace: an exception that a context manager suppresses fails the job all
+Neither can silently change how a run ended: an exception that a context manager suppresses fails the job all
 the same, and one that it raises itself fails the job, too. Where nothing is registered, a run costs one look at an
 empty tuple.
 """

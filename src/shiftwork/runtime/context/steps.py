@@ -2,7 +2,7 @@
 
 Every step of a job has a number and a name, and its result is kept under the job's fence. A later run of the job
 starts the function anew; a step that was kept returns its result instead of running again. So the steps of a function
-must come in the same order every time: if a number has another name than before, the run ends in words.
+must come in the same order every time: if a number has another name than before, the run fails and says so.
 
 A step that raises is not kept, and the next run tries it again. But if the function catches the exception and goes on
 to another step, the failure is kept before that one begins: a later run must go the same way.
@@ -129,7 +129,7 @@ class Steps:
         raise error
 
     def failed(self, name: str, error: BaseException, started_at: float) -> None:
-        """The step that runs has failed. The failure is kept if the function goes on to another step."""
+        """Note that the step that runs has failed. The failure is kept if the function goes on to another step."""
         self._current = None
         if self._run.cancelled:  # perhaps it failed for that reason
             hand_back(self._run)
@@ -281,7 +281,7 @@ class Steps:
         raise Suspended(now, until, Wait(name, 1))
 
     async def _noted(self, name: str, make: Callable[[], float], seal: Callable[[bytes], bytes]) -> float:
-        """A number that is worked out once, and kept."""
+        """Return a number that the first run works out, and that later runs get back."""
         kept = await self._next(name)
         if kept is None:
             kept = await self._keep(name, seal(msgpack.encode(make())), self._clock.now())
@@ -385,7 +385,7 @@ class Steps:
         return step
 
     def _is_uncertain(self) -> None:
-        """Whether the step is kept is not known. If the function goes on, it starts anew, and what is kept decides."""
+        """Start the function anew if it goes on: whether the step is kept is not known, and the store decides."""
         now = self._clock.now()
         self._suspended = Suspended(now, now + UNCERTAIN_SECONDS)
 
@@ -399,11 +399,11 @@ class Steps:
             self._run.hidden = [*(self._run.hidden or ()), step.result]
 
     def _refusal(self, message: str) -> StepError:
-        """The error for a step that must not run. The job is dead, even if the function catches it."""
+        """Return the error for a step that must not run. The job is dead, even if the function catches it."""
         return self._final(StepError(message))
 
     def _is_full(self) -> StepError:
-        """The error for a step for which there is no room."""
+        """Return the error for a step for which there is no room."""
         return self._final(steps_full(self._run.job.id))
 
     def _final(self, error: StepError) -> StepError:
@@ -411,7 +411,7 @@ class Steps:
         return error
 
     def _stale(self) -> JobStateError:
-        """The error of a run that has lost its job. It begins no other step, and does not complete the job."""
+        """Return the error of a run that has lost its job: it begins no other step, and does not complete the job."""
         self._is_stale = True
         message = f"this run of job {self._run.job.id} is stale: another run has taken over"
         self._run.overruled = End(EndKind.LOST, error=message)
@@ -433,7 +433,7 @@ def _is_cancelled_from_outside() -> bool:
 
 
 def _read(step: Step, kind: type[T]) -> T:
-    """What a sleep or a wait has noted. Raises `StepError` if it is encrypted and cannot be decrypted."""
+    """Return what a sleep or a wait has noted. Raises `StepError` if it cannot be decrypted."""
     why = why_unreadable(step.result)
     if why is not None:
         message = f"{in_words(step.name)!r}, step {step.number}, cannot be read: {why}"

@@ -128,7 +128,7 @@ class Suspended(BaseException):
         return "the job waits, and goes on later"
 
     def end(self) -> End:
-        """How the run ends."""
+        """Return how the run ends."""
         return End(EndKind.SNOOZED, again_in=max(0.0, self.until - self.at), wait=self.wait)
 
 

@@ -256,6 +256,6 @@ class PlannerDuty:
 
 
 def slots_in(plan: Plan, node: str) -> Mapping[str, int] | None:
-    """How many slots of each pool a node has in a plan; None if the plan does not know it."""
+    """Return how many slots of each pool a node has in a plan; None if the plan does not know it."""
     # Drained is drained, even before the leader has planned without the node.
     return {} if node in plan.drained else plan.nodes.get(node)

@@ -51,7 +51,7 @@ class ClusterDuties:
         self._leading: Duty | None = None
 
     def duties(self) -> list[Duty]:
-        """What it does over and over, from now on."""
+        """Return the duties that go on from now on."""
         here = self._services
         if not here.settings.leads:
             return [here.duty("promoter", self.leader.promote, "leader")]

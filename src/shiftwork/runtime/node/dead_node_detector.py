@@ -45,12 +45,12 @@ class DeadNodeDetector:
         return await self.report_dead(await self._store.instances())
 
     def dead_among(self, instances: Sequence[InstanceRecord]) -> set[str]:
-        """The nodes, of those that these instances belong to, that are proven dead."""
+        """Return the nodes, of those that these instances belong to, that are proven dead."""
         own = self._own
         return set() if own is None else {node for node, mark in _marks(instances).items() if is_dead(mark, own)}
 
     def living_among(self, instances: Sequence[InstanceRecord]) -> list[InstanceRecord]:
-        """Those of these instances whose node is not proven dead."""
+        """Return those of these instances whose node is not proven dead."""
         dead = self.dead_among(instances)
         return [known for known in instances if known.beat.node not in dead]
 
@@ -76,10 +76,10 @@ class DeadNodeDetector:
         return now + again  # processes of a dead node are ending
 
     def _look_at(self, now: float) -> float:
-        """When to look again; without neighbours, only when the store is asked."""
+        """Return when to look again; without neighbours, only when the store is asked."""
         return now + WATCH_SECONDS if self._known else self._ask_at
 
 
 def _marks(instances: Sequence[InstanceRecord]) -> dict[str, ProcessMark]:
-    """The mark of each node that has one."""
+    """Return the mark of each node that has one."""
     return {known.beat.node: known.beat.process for known in instances if known.beat.process is not None}

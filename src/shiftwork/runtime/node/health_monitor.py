@@ -20,7 +20,7 @@ ROOM_SECONDS: Final = 60.0
 """How often the leader finds out whether the store has room for more jobs."""
 
 STORE_AWAY_SECONDS: Final = 10.0
-"""How long a store may be away before that is reported: a restart is not worth an on_unknown_workers."""
+"""How long a store may be away before that is reported: a restart is not worth an alert."""
 STORE: Final = ("store_unavailable", "store")
 OWN: Final = {"no_leader", "thread_stuck", "store_failing", STORE[0]}
 """What a node reports though it does not lead: there is no leader, or only the node itself can see it."""

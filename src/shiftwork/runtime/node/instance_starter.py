@@ -1,4 +1,4 @@
-"""The runners of a node: in its own process, or in processes that it starts."""
+"""Starts the instances of a node, each with its runner: in this process, or in one of its own."""
 
 import asyncio
 import logging
@@ -32,7 +32,7 @@ class Runners:
         self.guard: ProcessGuard = ProcessGuard()
 
     def local(self) -> Runner:
-        """A runner in this process."""
+        """Return a runner in this process."""
         here = self._services
         services = context_services(
             self._store,
@@ -44,7 +44,7 @@ class Runners:
         return LocalRunner(here.registry.callees, services, load=here.gauge.load)
 
     def process(self, role: ProcessRole) -> Runner:
-        """A process that runs many jobs at a time, or one. Raises `OSError` if it cannot be started."""
+        """Start a process that runs many jobs at a time, or one. Raises `OSError` if it cannot be started."""
         here = self._services
         assert here.setup is not None  # noqa: S101 - given wherever a pool runs apart
         setup = replace(here.setup, role=role, now=here.clock.now(), at=time.monotonic())
@@ -123,7 +123,7 @@ class StartFailures:
         return self._timer is not None
 
     def failed(self, error: str, longest: float = LONGEST_START_WAIT_SECONDS) -> None:
-        """A process could not be started."""
+        """Note that a process could not be started, and try again later."""
         self.count += 1
         wait = min(longest, FIRST_START_WAIT_SECONDS * 2.0 ** min(self.count - 1, 10))
         logger.error("cannot start a process of pool %s: %s; trying again in %.1f s", self._pool, error, wait)
@@ -138,7 +138,7 @@ class StartFailures:
             self._timer = self._clock.call_in(wait, self._try_again)
 
     def succeeded(self) -> None:
-        """A process began, and stays."""
+        """Note that a process began, and stays."""
         self.count = 0
         if self.failing is not None:
             self.failing = None

@@ -36,13 +36,13 @@ BEAT_QUIET_SECONDS: Final = 10.0
 
 
 class LeaseHolders(Protocol):
-    """Those for whom a pulse beats. Everything is called in the pulse's thread."""
+    """The instances whose leases are renewed. Everything is called in the pulse's thread."""
 
     def beats(self) -> Sequence[Beat]:
-        """A beat for each of them."""
+        """Return a beat for each of them."""
 
     def renewed(self, instances: Sequence[str], until: float) -> None:
-        """The leases of these hold until then, by the monotonic clock, with some time to spare."""
+        """Note that the leases of these hold until then, by the monotonic clock, with some time to spare."""
 
     def obey(self, orders: Orders) -> None:
         """Carry out what the store asks for."""
@@ -51,11 +51,11 @@ class LeaseHolders(Protocol):
         """Stop all running jobs: the leases could not be renewed, and may end soon."""
 
     def orphaned(self) -> bool:
-        """Whether nothing runs the jobs: then the leases must end."""
+        """Return whether nothing runs the jobs: then the leases must end."""
 
 
 class RenewSoon:
-    """Makes a pulse beat soon, once it beats at all. It exists before the pulse does, for all who will need it."""
+    """Asks the pulse to beat early. It is made before the `LeaseRenewer`, so that other parts can hold it."""
 
     def __init__(self) -> None:
         self._bell: Bell | None = None
@@ -100,7 +100,7 @@ class LeaseRenewer:
         self._logged_at = 0.0
 
     def duty(self) -> Duty:
-        """The duty that beats, for the running event loop."""
+        """Return the duty that beats, for the running event loop."""
         bell = self._store.listen({"orders"})
         self._renew_soon.reach(bell)
         longest = self._ttl / BEATS_A_LEASE
@@ -172,11 +172,11 @@ class LeaseRenewer:
             logger.error("cannot renew the leases: %s; trying again", error, exc_info=error)
 
     def _left(self) -> float:
-        """Seconds until running jobs must be stopped, unless the lease is renewed."""
+        """Return the seconds until running jobs must be stopped, unless the lease is renewed."""
         return self._until(self._renewed_at) - self._clock.monotonic()
 
     def _until(self, renewed_at: float) -> float:
-        """How long running jobs may go on after a renewal that began then."""
+        """Return until when running jobs may go on after a renewal that began then."""
         return renewed_at + self._ttl * LEASE_STOP_SHARE
 
     def _give_up(self) -> None:
@@ -188,7 +188,7 @@ class LeaseRenewer:
 
 
 class LeaseRenewerThread:
-    """Runs a pulse in a thread of its own, and what else must go on while the program's event loop is blocked."""
+    """Runs a `LeaseRenewer` in its own thread, with other duties that must go on while the main loop is blocked."""
 
     def __init__(self, pulse: LeaseRenewer, beside: Callable[[], Sequence[Duty]]) -> None:
         self._pulse = pulse

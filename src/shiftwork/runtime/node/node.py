@@ -148,12 +148,12 @@ class Node:
         return [*self._duties, *self._lease_keeper.duties]
 
     def strays(self) -> dict[str, Strays]:
-        """The runs that were given up on and go on regardless, by instance."""
+        """Return how many runs were given up on and go on regardless, and since when, by instance."""
         found = ((instance.name, instance.runner.strays.values()) for instance in self.instances)
         return {instance: Strays(len(given_up), min(given_up, default=None)) for instance, given_up in found}
 
     def condition(self) -> NodeCondition:
-        """How the node is, in one line for people."""
+        """Return how the node is, in one line for people."""
         words = f"{counted(self._node_pools.running, 'job')} running"
         if self._draining:
             words = f"stopping: {words}"

@@ -44,7 +44,7 @@ MORE_TRIES: Final = 2
 async def left_pools(
     store: Store, *, registered: Collection[str], workers: Collection[str], stats: Stats
 ) -> list[PoolConfig]:
-    """The pools beside the registered ones in which these workers have jobs. Each is served with one slot."""
+    """Return the pools beside the registered ones in which these workers have jobs. Each is served with one slot."""
     left: list[PoolConfig] = []
     live = tuple(JobStatus(status) for status in LIVE)
     for name in stats.pools.keys() - set(registered):

@@ -1,4 +1,4 @@
-"""The leases of all that runs on a node: what every beat reports, and what follows from the answer."""
+"""The leases of a node's instances: what every beat reports, and what follows from the answer."""
 
 import asyncio
 import logging
@@ -87,7 +87,7 @@ class NodeLeases:
     # ── what beats report: in the pulse's thread, reads only ─────────────────────────────────────────────────────
 
     def beats(self) -> Sequence[Beat]:
-        """A beat for every instance, and one for the node itself."""
+        """Return a beat for every instance, and one for the node itself."""
         here = self._services
         leads: Literal["busy", "idle"] = "busy" if self._leader.leading else "idle"
         visits = not here.settings.leads

@@ -75,7 +75,7 @@ class NodePools:
         return sum(len(instance.runs.active) for instance in self.instances)
 
     def runs(self) -> list[Run]:
-        """What runs. Safe from any thread."""
+        """Return what runs. Safe from any thread."""
         return [run for instance in self.instances for run in tuple(instance.runs.active.values())]
 
     def add(self, pool: PoolConfig) -> Duty:
@@ -109,7 +109,7 @@ class NodePools:
         self._quarantine.look()
 
     def renewed(self, instances: Collection[str], until: float) -> None:
-        """The leases of these instances hold until then."""
+        """Note that the leases of these instances hold until then."""
         for instance in self.instances:
             if instance.name in instances:
                 instance.renewed(until)
@@ -122,7 +122,7 @@ class NodePools:
     # ── what runs are doing ──────────────────────────────────────────────────────────────────────────────────────
 
     async def see(self, job_id: str, fence: int) -> StackReply | None:
-        """What a run is doing; None if it is not here. Called on the pulse's event loop: ours may be blocked."""
+        """Return what a run is doing; None if it is not here. Called on the pulse's event loop: ours may be blocked."""
         for instance in self.instances:
             run = instance.runs.active.get(job_id)
             if run is None or run.job.fence != fence:

@@ -1,4 +1,4 @@
-"""What all parts of a node share, and how it is put together."""
+"""What all parts of a node share, and how that is put together."""
 
 import os
 import secrets
@@ -40,7 +40,7 @@ class NodeServices(InstanceServices, frozen=True, kw_only=True):
     def duty(
         self, name: str, poll: Callable[[], Awaitable[float | None]], *topics: str, every: float | None = None
     ) -> Duty:
-        """A loop that polls when it starts, when one of these topics rings, and after `every` seconds at the latest.
+        """Return a duty that polls at once, when one of these topics rings, and after `every` seconds at the latest.
 
         Without `every` that is the tick interval.
         """

@@ -45,13 +45,13 @@ class NodeSettings(Struct, frozen=True, kw_only=True):
                 raise ConfigurationError(message)
 
     def visitor(self) -> "NodeSettings":
-        """The settings of a node that runs one job and leaves, and never leads."""
+        """Return the settings of a node that runs one job and leaves, and never leads."""
         return replace(self, leads=False, health_checks=False, apart="none")
 
     def driven(self) -> "NodeSettings":
-        """The settings of a node that a test drives step by step, in one process."""
+        """Return the settings of a node that a test drives step by step, in one process."""
         return replace(self, health_checks=False, apart="none", pulse_in_thread=False)
 
     def runs_apart(self, pool: PoolConfig) -> bool:
-        """Whether the jobs of this pool run in processes of their own."""
+        """Return whether the jobs of this pool run in processes of their own."""
         return self.apart == "all" or (self.apart == "process" and pool.kind == "process")

@@ -31,7 +31,7 @@ STEADY_SECONDS: Final = 5.0
 
 
 class ChangeWatch:
-    """Lets one task at a time wait for a condition."""
+    """Wakes the task that waits for a condition, when something has changed. One task at a time may wait."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -144,7 +144,7 @@ class PoolSupervisor:
             instance.resize(slots)
 
     def _wanted(self) -> int:
-        """How many instances there should be."""
+        """Return how many instances there should be."""
         return process_count(self.pool, self.target, self._cores) if self._apart else min(self.target, 1)
 
     def _busiest_first(self) -> list[PoolInstance]:
@@ -156,11 +156,11 @@ class PoolSupervisor:
                 yield instance
 
     def _stuck(self, runner: Runner) -> bool:
-        """Whether the runner has been silent for so long that another takes its place."""
+        """Return whether the runner has been silent for so long that another takes its place."""
         return runner.ready and runner.silence > self.pool.heartbeat_interval
 
     def _missing(self, wanted: int, serving: int) -> int:
-        """How many to start now. After a failure, one is enough to see whether the next one fails too."""
+        """Return how many to start now. After a failure, one is enough to see whether the next one fails too."""
         if self._failures.waiting:
             return 0
         if not self._failures.count:

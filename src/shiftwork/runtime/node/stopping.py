@@ -22,7 +22,7 @@ HURRIED_SECONDS: Final = 0.5
 
 @contextmanager
 def stop_signals(hurry: Callable[[], None], *, patience: float) -> Iterator[asyncio.Event]:
-    """An event that is set at the first signal; the second calls `hurry`. `patience` is for the log line."""
+    """Yield an event that is set at the first signal; the second calls `hurry`. `patience` is for the log line."""
     loop = asyncio.get_running_loop()
     signalled = asyncio.Event()
 
@@ -52,7 +52,7 @@ class StopBudget:
         self._hurried = asyncio.Event()
 
     def begin(self) -> None:
-        """No run is left: from now on, the store has some seconds for everything."""
+        """Start the clock: no run is left, and the store has some seconds for everything."""
         self._until = min(self._loop.time() + LAST_SECONDS, self._latest)
 
     @property

@@ -74,7 +74,7 @@ class Outbox:
             self._task = asyncio.get_running_loop().create_task(self._run(), name="shiftwork outbox")
 
     def holds(self) -> set[str]:
-        """The ids of the jobs whose outcome is not written yet."""
+        """Return the ids of the jobs whose outcome is not written yet."""
         return {settled.outcome.id for settled in (*self._waiting, *self._under_way)}
 
     async def drain(self, timeout_seconds: float) -> int:

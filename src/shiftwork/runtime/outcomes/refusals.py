@@ -10,7 +10,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from shiftwork.core.jobs.undecodable import is_refused, left_to_others, reviewed
+from shiftwork.core.jobs.retry import is_refused
+from shiftwork.core.jobs.undecodable import left_to_others, reviewed
 from shiftwork.core.model.job_changes import Outcome
 from shiftwork.core.model.jobs import JobRecord, JobStatus
 from shiftwork.core.observing.beats import Beat

@@ -252,14 +252,14 @@ class RetryingJobs:
         return worker in self._read or bool(self._here.get(worker))
 
     def ended(self, outcome: Outcome) -> None:
-        """A run ended here: its job waits for the next attempt, or does no longer."""
+        """Note how a run ended here: its job waits for the next attempt, or does no longer."""
         if outcome.status is JobStatus.FAILED:
             self._here[outcome.worker].add(outcome.id)
         elif self._here:
             self.began(outcome.worker, outcome.id)
 
     def began(self, worker: str, job_id: str) -> None:
-        """A job begins another attempt here."""
+        """Note that a job begins another attempt here."""
         here = self._here.get(worker) if self._here else None
         if here and job_id in here:
             here.discard(job_id)
@@ -267,7 +267,7 @@ class RetryingJobs:
                 self._read.discard(worker)
 
     def read(self, lanes: Mapping[str, Lane]) -> None:
-        """The store says this about these workers."""
+        """Take over what the store says about these workers."""
         for worker, lane in lanes.items():
             if lane.retrying:
                 self._read.add(worker)

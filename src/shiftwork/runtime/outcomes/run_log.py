@@ -96,13 +96,13 @@ class RunLog:
         """The last traceback of each worker that was written, and when."""
 
     def started(self, job: Claimed) -> None:
-        """A run begins."""
+        """Log that a run begins."""
         if logger.isEnabledFor(self._routine):
             text = f"{job.worker}: attempt {job.attempt} starts"
             self._write(self._routine, "started", text, job=job.id, worker=job.worker)
 
     def ended(self, outcome: Outcome, started_at: float, max_retries: int | None = None) -> None:
-        """A run has ended, and the store has its outcome. `max_retries`: what the job has of its own."""
+        """Log the outcome of a run, which the store has. `max_retries`: what the job has of its own."""
         match outcome.status:
             case JobStatus.COMPLETED:
                 self._completed(outcome, started_at)
@@ -118,11 +118,11 @@ class RunLog:
                 pass  # handed back at once; or lost, which is an event
 
     def lost(self, job_id: str, worker: str, message: str) -> None:
-        """A job was lost with the instance that ran it, and runs again."""
+        """Log that a job was lost with the instance that ran it, and runs again."""
         self._write(LEVELS["lost"], "lost", f"{worker}: {message}", job=job_id, worker=worker)
 
     def rejected(self, outcome: Outcome) -> None:
-        """A run has ended, but the store has rejected its outcome: also of very many at once, if it was emptied."""
+        """Log that the store has rejected an outcome. It may reject very many at once, if it was emptied."""
         why = "another run has taken it over, or the store was emptied"
         text = f"{outcome.worker}: the outcome '{outcome.status}' of job {outcome.id} was rejected: {why}"
         self._write(LEVELS["rejected"], "rejected", text, job=outcome.id, worker=outcome.worker)
@@ -165,7 +165,7 @@ class RunLog:
             self._ordinary("completed", outcome, started_at)
 
     def _is_recovery(self, outcome: Outcome) -> bool:
-        """Whether this success is of the job that failed, or of the next run of a schedule."""
+        """Return whether this success is of the job that failed, or of the next run of a schedule."""
         worker = self._workers.get(outcome.worker)
         on_demand = worker is None or worker.config.execution_mode is WorkerExecutionMode.TRIGGERED
         return not on_demand or outcome.attempt > 1 or outcome.crashes > 0

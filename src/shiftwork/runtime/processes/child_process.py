@@ -1,4 +1,4 @@
-"""Inside a process that a node has started: run the jobs that it sends, report how they ended."""
+"""Inside a process that a node has started: run the jobs that the node sends, and report how they ended."""
 
 import asyncio
 import logging
@@ -201,7 +201,7 @@ class ChildProcess:
         logger.warning("cannot start job %s of %s: %s; handed it back", job.id, job.worker, error, extra=about)
 
     def run_begun(self, run: LocalRun) -> None:
-        """A run begins at once here. The node watches its deadline."""
+        """Do nothing: a run begins at once here, and the node watches its deadline."""
 
     def run_ended(self, run: LocalRun, end: End) -> None:
         """Report the end of a run to the node. Its job may run here again: see `Runs.run_ended`."""
@@ -212,14 +212,14 @@ class ChildProcess:
         self._send_end(RunEnded(run.job.id, run.job.fence, end, run.outcome, stray))
 
     def _send_end(self, ended: RunEnded) -> None:
-        """Where runs follow each other, the node must know of an end before the next run can kill the process."""
+        """Send an end; where runs follow each other, before the next run can kill the process."""
         if self._serial is None:
             self.link.send(ended)
         else:
             self.link.deliver(ended)
 
     def _refused(self, message: Any, why: str) -> None:
-        """A message is too long for the node, which would hang up on us: the others must not suffer for it."""
+        """Send a short end instead of a message that is too long: the node would close the connection over that."""
         if isinstance(message, RunEnded):
             end = End(EndKind.UNENCODABLE, error=f"its end cannot be reported to the node: {why}")
             self.send(RunEnded(message.id, message.fence, end, stray=message.stray))

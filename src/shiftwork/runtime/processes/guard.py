@@ -18,7 +18,7 @@ SIGKILL = 9  # on every system that has it
 
 
 class Guard:
-    """What it knows, and what it does."""
+    """Watches the node, and kills the process groups that it leaves behind."""
 
     def __init__(self, node: int) -> None:
         self._node = node

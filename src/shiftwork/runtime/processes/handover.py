@@ -100,7 +100,7 @@ class NodeEnd:
             del self._unwritten[: len(some)]
 
     def began(self, place: int) -> float | None:
-        """When the run in this place began, by the monotonic clock; None if it has not."""
+        """Return when the run in this place began, by the monotonic clock; None if it has not."""
         return self._times[place] or None
 
     def take_back(self) -> list[int]:
@@ -192,7 +192,7 @@ class ProcessEnd:
             self._tokens.extend(_numbers(os.read(self._fd, most * _TOKEN_BYTES)))
 
     def _read_one(self) -> bool:
-        """Not by `os.read`, which lets other threads run meanwhile: to wait for them takes longer than to read."""
+        """Read one token. `os.read` would let other threads run, and to wait for them takes longer than to read."""
         if self._call(*self._into) != _TOKEN_BYTES:
             return False
         self._tokens.append(self._token.value)

@@ -30,7 +30,7 @@ LONGEST_DEFINITION: Final = 1 << 28
 
 
 def longest_frame(max_payload_bytes: int) -> int:
-    """How many bytes a frame may have where payloads and results may have this many."""
+    """Return how many bytes a frame may have where payloads and results may have this many."""
     return 4 * max_payload_bytes + _ROOM
 
 

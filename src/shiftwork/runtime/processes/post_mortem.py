@@ -3,9 +3,10 @@
 A run that was being stopped has stopped. A run that was alone has crashed. Of several, each is a suspect, and is to be
 run again, apart from others. Two deaths blame none of the runs, which are handed back: that of a process that ended
 itself because its lease was not renewed; and that of one for several jobs by a SIGKILL from outside. The second time it
-does blame a job, which may have sent the signal itself. Nothing here acts: the answers are values.
+does blame a job, which may have sent the signal itself. Nothing here acts but the log.
 """
 
+import logging
 import signal
 from collections.abc import Collection, Container, Iterable, Sequence
 from typing import Final
@@ -13,12 +14,17 @@ from typing import Final
 from msgspec import Struct
 
 from shiftwork.core.jobs.retry import End, EndKind
+from shiftwork.core.words import counted
 from shiftwork.runtime.processes.started_process import exit_in_words
 from shiftwork.runtime.running.job_run import Run
+
+logger: Final = logging.getLogger("shiftwork")
 
 SPEECHLESS_WORDS: Final = "and left no stack, as when a job closes file descriptors that it has not opened"
 """libuv aborts if its file descriptor is closed. An abort leaves a stack unless the file for that is closed, too."""
 
+MOST_WORKERS_NAMED: Final = 3
+"""How many of the workers are named that ran in a process that died."""
 MOST_REMEMBERED: Final = 10_000
 """How many jobs are remembered, the latest."""
 
@@ -80,7 +86,7 @@ class KillRecord:
 
 
 def suspects(runs: Collection[Run], death: Death, killed_before: Container[str]) -> list[Run]:
-    """The runs that may have killed the process. `killed_before` has the ids of jobs to which this happened before."""
+    """Return the runs that may have killed the process. `killed_before`: the jobs to which this happened before."""
     if death.lapsed or (death.alone and death.why is not None):
         return []
     untold = [run for run in runs if run.stopped_as is None]
@@ -90,7 +96,7 @@ def suspects(runs: Collection[Run], death: Death, killed_before: Container[str])
 
 
 def end_of(run: Run, death: Death, suspected: Sequence[Run], *, together: int) -> End | None:
-    """How a run ended with its process, in which so many were together; None if it is to be tried again."""
+    """Return how a run ended with its process, in which so many were together; None if it is to be tried again."""
     if run.stopped_as is not None:
         return End(run.stopped_as, error=_error(run, death), traceback=death.stack)
     if run not in suspected:
@@ -107,3 +113,15 @@ def _error(run: Run, death: Death) -> str | None:
     if run.stopped_as is EndKind.TIMED_OUT:
         return f"timed out after {run.config.timeout_seconds:g} s and did not stop; its process was killed"
     return None
+
+
+def log_death(death: Death, pid: int, runs: Collection[Run], *, expected: bool) -> None:
+    """Log how a process died, with what it ran; not if it was expected to end."""
+    if death.why is not None:
+        logger.warning("killed process %d: %s", pid, death.why)
+    elif death.lapsed:  # the node logs why it could not renew the leases
+        logger.debug("process %d ended itself: its lease was not renewed", pid)
+    elif not expected:
+        workers = ", ".join(sorted({run.job.worker for run in runs})[:MOST_WORKERS_NAMED])
+        ran = f"while it ran {counted(len(runs), 'job')} ({workers})" if workers else "while it was idle"
+        logger.warning("process %d %s %s; a new one takes its place", pid, death.words, ran)

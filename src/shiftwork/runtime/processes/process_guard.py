@@ -32,12 +32,12 @@ class ProcessGuard:
         self._order(f"+{group}\n")
 
     def forget(self, group: int) -> None:
-        """This group has ended, and its number may soon be another's."""
+        """Forget a group that has ended: its number may soon be another's."""
         self._groups.discard(group)
         self._order(f"-{group}\n")
 
     def renew(self, until: float) -> None:
-        """The leases hold until then, by the monotonic clock."""
+        """Note that the leases hold until then, by the monotonic clock."""
         self._until = until
         if self._groups:
             self._order(f"={until!r}\n")
@@ -78,7 +78,7 @@ class ProcessGuard:
 
 @contextmanager
 def _blocked() -> Iterator[None]:
-    """A process that is started inside never gets the signals that end a node; this thread gets them afterwards."""
+    """Keep the signals that end a node from a process that is started inside; this thread gets them afterwards."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, NOT_FOR_IT)
     try:
         yield

@@ -104,7 +104,7 @@ class Quarantine:
         return tuple(self._cells)
 
     def runner_of(self, run: Run) -> Runner | None:
-        """Where a run takes place; None while it waits. Safe from any thread."""
+        """Return where a run takes place; None while it waits. Safe from any thread."""
         return next((runner for runner, cell in tuple(self._cells.items()) if run in tuple(cell.runs)), None)
 
     def take(self, runs: Sequence[Run], again: Callable[[Sequence[Run]], None]) -> None:
@@ -132,7 +132,7 @@ class Quarantine:
         self._go_on()
 
     def renewed(self, until: float) -> None:
-        """The leases of its runs hold until then."""
+        """Note that the leases of its runs hold until then."""
         self._until = until
         for runner in tuple(self._cells):
             runner.renewed(until)
@@ -167,7 +167,7 @@ class Quarantine:
         return group
 
     def _wants(self, role: ProcessRole) -> bool:
-        """Whether one more process of this kind is wanted, and allowed."""
+        """Return whether one more process of this kind is wanted, and allowed."""
         if self._closed or self._giving_up is not None:
             return False
         now = self._clock.now()
@@ -223,7 +223,7 @@ class Quarantine:
             owner.run_begun(run)
 
     def run_begun(self, run: Run) -> None:
-        """A run that is started here begins at once."""
+        """Do nothing: a run that is started here begins at once."""
 
     def run_ended(self, run: Run, end: End) -> None:
         runner, run.owner = self.runner_of(run), self._owners.pop(run)

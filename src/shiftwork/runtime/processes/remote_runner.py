@@ -12,10 +12,9 @@ from typing import Final, Literal
 
 from shiftwork.core.jobs.retry import End, EndKind
 from shiftwork.core.model.jobs import Claimed, Progress
-from shiftwork.core.words import counted
 from shiftwork.runtime import machine
 from shiftwork.runtime.clock import Clock, Timer
-from shiftwork.runtime.gauge import Gauge, Lateness, Load
+from shiftwork.runtime.gauge import Load
 from shiftwork.runtime.processes.link import log_refusal, longest_frame
 from shiftwork.runtime.processes.messages import (
     Drain,
@@ -34,8 +33,9 @@ from shiftwork.runtime.processes.messages import (
     Start,
     Stop,
 )
-from shiftwork.runtime.processes.post_mortem import Death, KillRecord, end_of, suspects
+from shiftwork.runtime.processes.post_mortem import Death, KillRecord, end_of, log_death, suspects
 from shiftwork.runtime.processes.process_guard import ProcessGuard
+from shiftwork.runtime.processes.process_watch import SILENT_SECONDS, ProcessWatch
 from shiftwork.runtime.processes.started_process import STUBBORN_SECONDS, StackQuestions, StartedProcess, Termination
 from shiftwork.runtime.running.job_run import Run
 from shiftwork.runtime.running.runner import RunnerListener
@@ -46,18 +46,10 @@ ProcessRole = Literal["shared", "alone"]
 """Whether a process runs many jobs at a time, or one."""
 CANCEL_SECONDS: Final = 1.0
 """How long a run that is alone may take to end by itself once its time is over, before its process is terminated."""
-SILENT_SECONDS: Final = 1.0
-"""A process that has not answered for this long is given no more runs."""
-UNBEGUN_SECONDS: Final = 10.0
-"""A process that has not begun a run for this long is killed, unless a run that has begun holds it up."""
-MOST_WORKERS_NAMED: Final = 3
-"""How many of the workers are named that ran in a process that died."""
 SERIAL_PLACES: Final = 16
 """How many runs may wait in a process that runs one at a time, so that it need not wait for the next one."""
 LONGEST_TURN_SECONDS: Final = 0.1
 """How long runs wait for a run that takes longer than expected, before they are handed back; twice as long at most."""
-BURSTING: Final = 1.5
-"""A process whose memory is this many times its limit is killed, whatever it runs."""
 
 
 class RemoteRunner:
@@ -91,9 +83,6 @@ class RemoteRunner:
         """Runs while runs wait for the one that has begun."""
         self._going_on: set[Run] = set()
         """Runs that are to be handed back but cannot be stopped: they end with the process."""
-        self._unbegun: dict[Run, float] = {}
-        """Since when the process should have begun runs that it has not begun, as of the last look."""
-        self._answer = Lateness(clock.monotonic)
         self._until: float | None = None
         """When the process ends itself unless its lease is renewed."""
         self._starved = machine.starved()
@@ -106,7 +95,8 @@ class RemoteRunner:
         )
         self.pid: int = self._process.pid
         self._questions = StackQuestions(self._process)
-        self._gauge = Gauge(self.pid, clock.monotonic)
+        self._watch = ProcessWatch(self.pid, clock, alone=self._alone)
+        self._answer = self._watch.answer
         self._termination = Termination(self._process, clock, gently=self._alone)
         self._process.send(setup)
 
@@ -114,9 +104,8 @@ class RemoteRunner:
 
     @property
     def open(self) -> bool:
-        if not self.ready or self.dead or self._termination.under_way:
-            return False
-        return self.silence <= SILENT_SECONDS
+        is_alive = self.ready and not self.dead and not self._termination.under_way
+        return is_alive and self.silence <= SILENT_SECONDS
 
     @property
     def silence(self) -> float:
@@ -135,7 +124,7 @@ class RemoteRunner:
     @property
     def load(self) -> Load:
         """How hard the process works. Its event loop is late by as much as it takes to answer a ping."""
-        return Load(cpu=self._gauge.cpu, memory=self._gauge.memory, lag=self._answer.seconds)
+        return self._watch.load
 
     @property
     def places(self) -> int:
@@ -229,16 +218,13 @@ class RemoteRunner:
     # ── runs that wait for their turn ────────────────────────────────────────────────────────────────────────────
 
     @property
-    def _first(self) -> Run | None:
-        return next(iter(self._runs.values()), None)
-
-    @property
     def _busy(self) -> bool:
         """Whether the first run has begun."""
-        return self._first is not None and self.began(self._first) is not None
+        first = next(iter(self._runs.values()), None)
+        return first is not None and self.began(first) is not None
 
     def _waits(self, run: Run) -> bool:
-        """Whether a run waits until another one has ended."""
+        """Return whether a run waits until another one has ended."""
         return self._alone and next(iter(self._runs.values()), run) is not run
 
     def _begins(self, run: Run) -> None:
@@ -270,7 +256,7 @@ class RemoteRunner:
             self._hand_back(run)
 
     def _refused(self, message: FromNode, why: str) -> None:
-        """A message is too long for the process. Only a payload that was stored under another limit is."""
+        """End the run whose message is too long for the process: its payload was stored under another limit."""
         run = self._runs.get(message.job.fence) if isinstance(message, Start) else None
         if run is None:
             log_refusal(message, why)
@@ -345,36 +331,13 @@ class RemoteRunner:
         self._starved = machine.starved()
         if self.dead or not self.ready:
             return
-        used = self._gauge.look()
-        if memory_limit is not None and used > memory_limit:
-            self._exceeds(used, memory_limit)
-        self._look_for_unbegun()
+        fault = self._watch.look(list(self._runs.values()), self.began, memory_limit)
+        if fault is not None and self._termination.why is None:
+            if fault.blamed is not None:
+                fault.blamed.stopped_as = fault.blamed.stopped_as or EndKind.RAISED
+            self.kill(fault.why)
         self._answer.due_in(0.0)
         self._process.send(Ping(self._clock.now(), time.monotonic()))
-
-    def _look_for_unbegun(self) -> None:
-        """Kill a process that begins nothing, whatever is wrong with it: no deadline ends a run that has not begun."""
-        expected = list(self._runs.values())[: 1 if self._alone else None]
-        unbegun = [run for run in expected if self.began(run) is None]
-        if len(unbegun) < len(expected) and self._answer.overdue > SILENT_SECONDS:
-            unbegun.clear()  # one that has begun holds it up, and has its own time for that
-        now = self._clock.monotonic()
-        self._unbegun = {run: self._unbegun.get(run, now) for run in unbegun}
-        for run, since in self._unbegun.items():
-            if now - since >= UNBEGUN_SECONDS:
-                what = f"it has not begun job {run.job.id} of {run.job.worker} for {UNBEGUN_SECONDS:g} s"
-                self.kill(f"{what}: it is frozen, or a job has closed a file descriptor that it has not opened")
-                break
-
-    def _exceeds(self, used: int, limit: int) -> None:
-        """A process that uses more memory than it may and is not ended here is replaced when it is idle."""
-        why = f"its process used {used:,} bytes of memory; max_memory_per_instance is {limit:,}"
-        first = self._first
-        if self._alone and first is not None and self._busy and self._termination.why is None:
-            first.stopped_as = first.stopped_as or EndKind.RAISED
-            self.kill(why)
-        elif used > BURSTING * limit:
-            self.kill(why)
 
     def drain(self) -> None:
         self._process.send(Drain())
@@ -409,7 +372,7 @@ class RemoteRunner:
         unbegun = [run for run in self._runs.values() if self.began(run) is None]
         for run in unbegun:
             self._forget(run)
-        self._log_death(death)
+        log_death(death, self.pid, self._runs.values(), expected=not self.ready or self._termination.asked)
         if not self.ready and self.error is None:
             self.error = death.before_ready
         suspected = self._end_runs(death)
@@ -417,16 +380,6 @@ class RemoteRunner:
             self._hand_back(run)
         if self._listener is not None:
             self._listener.runner_gone(self, suspected)
-
-    def _log_death(self, death: Death) -> None:
-        if death.why is not None:
-            logger.warning("killed process %d: %s", self.pid, death.why)
-        elif death.lapsed:  # the node logs why it could not renew the leases
-            logger.debug("process %d ended itself: its lease was not renewed", self.pid)
-        elif self.ready and not self._termination.asked:
-            workers = ", ".join(sorted({run.job.worker for run in self._runs.values()})[:MOST_WORKERS_NAMED])
-            ran = f"while it ran {counted(len(self._runs), 'job')} ({workers})" if workers else "while it was idle"
-            logger.warning("process %d %s %s; a new one takes its place", self.pid, death.words, ran)
 
     def _end_runs(self, death: Death) -> list[Run]:
         """End the runs that died with the process; returns those that are to be tried again, apart."""

@@ -64,7 +64,7 @@ class SpawnedProcess:
 
 
 def child_environment() -> dict[str, str]:
-    """Our environment, plus who starts it, and where this very shiftwork is, unless packages are installed there."""
+    """Return our environment, plus who starts it, and where this shiftwork is, unless packages are installed there."""
     mark = own_mark()
     owner = {} if mark is None else {OWNER: owner_word(mark)}
     ours = str(Path(__file__).resolve().parents[3])
@@ -75,7 +75,7 @@ def child_environment() -> dict[str, str]:
 
 
 def _flags() -> list[str]:
-    """The interpreter's own options, such as -X dev."""
+    """Return the interpreter's own options, such as -X dev."""
     return subprocess._args_from_interpreter_flags()  # type: ignore[attr-defined,no-any-return]  # noqa: SLF001
 
 
@@ -104,7 +104,7 @@ class StackFile:
         return self.unread()
 
     def unread(self) -> str:
-        """What the process wrote since the last look: before it died of a fatal signal, for instance."""
+        """Return what the process wrote since the last look: before it died of a fatal signal, for instance."""
         size = self._size()
         text = b"" if self._file.closed else os.pread(self._file.fileno(), LONGEST_STACK, self._read)
         self._read = size

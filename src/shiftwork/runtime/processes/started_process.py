@@ -119,7 +119,7 @@ class StartedProcess:
             self._on_frames(frames)
 
     def _disconnected(self) -> None:
-        """Mostly because it ends; but a job may also have closed what was not its own, or written to it."""
+        """End a process that lives on without its connection: a job has closed that, or has written to it."""
         if not self._over:
             self._loop.call_later(SPEECHLESS_SECONDS, self._end_severed)
 
@@ -144,11 +144,11 @@ class StartedProcess:
                 os.write(self._lifeline, LEASE.pack(until))
 
     async def stack(self, patience: float = STACK_SECONDS) -> str:
-        """What each of its threads is doing, as far as it still reacts."""
+        """Return what each of its threads is doing, as far as it still reacts."""
         return await self._stacks.ask(lambda: self._signal(STACK_SIGNAL), patience)
 
     def last_words(self) -> str:
-        """The stacks that it wrote since it was last asked: before it died of a fatal signal, for instance."""
+        """Return the stacks that it wrote since it was last asked: before it died of a fatal signal, for instance."""
         return self._stacks.unread()
 
     # ── death ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -227,7 +227,7 @@ class Termination:
         self._patience: Timer | None = clock.call_in(APP_IMPORT_SECONDS, self._never_ready)
 
     def ready(self) -> None:
-        """The process has started."""
+        """Note that the process has started."""
         if not self.under_way:
             self._cancel_patience()
 
@@ -235,7 +235,7 @@ class Termination:
         self.kill(f"the process was not ready after {APP_IMPORT_SECONDS:g} s")
 
     def give_a_while(self) -> None:
-        """The process was asked to end."""
+        """Kill the process if it does not end in a while. It was asked to."""
         self.under_way = self.asked = True
         self._kill_after(STUBBORN_SECONDS)
 
@@ -259,7 +259,7 @@ class Termination:
                 self._process.kill()
 
     def done(self) -> None:
-        """The process has ended."""
+        """Note that the process has ended."""
         self._dead = True
         self._cancel_patience()
 
@@ -281,7 +281,7 @@ class StackQuestions:
         self._answers: dict[tuple[str, int], asyncio.Future[str]] = {}
 
     async def ask(self, run: Run) -> str:
-        """What a run is doing. Where the event loop of the process is blocked, what each of its threads is doing."""
+        """Return what a run is doing; what each thread of the process is doing if its event loop is blocked."""
         asked = run.job.id, run.job.fence
         if asked not in self._answers:
             self._answers[asked] = asyncio.get_running_loop().create_future()
@@ -296,14 +296,14 @@ class StackQuestions:
             self._answers.pop(asked, None)
 
     def answered(self, answer: StackShown) -> None:
-        """The process has answered."""
+        """Pass an answer of the process on to those who wait for it."""
         waiting = self._answers.get((answer.id, answer.fence))
         if waiting is not None and not waiting.done():
             waiting.set_result(answer.stack)
 
 
 def exit_in_words(status: int) -> str:
-    """How a process ended: "exited with status 1", "was killed by SIGKILL"."""
+    """Return how a process ended: "exited with status 1", "was killed by SIGKILL"."""
     if status == CUT_OFF:
         return CUT_OFF_WORDS
     if status >= 0:

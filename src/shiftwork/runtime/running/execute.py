@@ -79,14 +79,14 @@ async def run_rest(run: LocalRun, rest: Coroutine[Any, Any, Any]) -> End:
 
 
 def cancelled(run: LocalRun) -> End:
-    """How a run ended whose task was cancelled."""
+    """Return how a run ended whose task was cancelled."""
     if run.stopped_as is not None:
         return End(run.stopped_as)
     return End(EndKind.RAISED, error="the function was cancelled from inside")
 
 
 def escaped(run: LocalRun, error: BaseException) -> End:
-    """How a run ended whose exception got past everything here."""
+    """Return how a run ended whose exception got past everything here."""
     _note(run, error)
     return End(run.stopped_as or EndKind.RAISED, error=describe(error, run.discreet))
 

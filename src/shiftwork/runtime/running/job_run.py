@@ -32,13 +32,13 @@ AnyRun = Any
 
 
 class RunOwner(Protocol):
-    """Hears how a run goes, on the event loop."""
+    """Has started a run, and is told how it goes, on the event loop."""
 
     def run_begun(self, run: AnyRun) -> None:
-        """The run had to wait for its turn or for a place, and begins now. Not called for one that begins at once."""
+        """Called when a run begins that had to wait for its turn or for a place; not for one that begins at once."""
 
     def run_ended(self, run: AnyRun, end: End) -> None:
-        """The run has ended, and `run.ended` is set. Called exactly once."""
+        """Called exactly once, when the run has ended and `run.ended` is set."""
 
 
 class Run:

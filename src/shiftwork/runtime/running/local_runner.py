@@ -101,7 +101,7 @@ class LocalRunner:
         return run
 
     def stop(self, run: LocalRun) -> None:
-        """Cancel a coroutine; let a thread know."""
+        """Cancel the task of a coroutine. A thread cannot be stopped: its function sees `ctx.cancelled`."""
         run.cancelled = True
         if run.task is not None:
             run.task.cancel()
@@ -114,7 +114,7 @@ class LocalRunner:
 
     @property
     def places(self) -> int:
-        """None: every run begins at once."""
+        """No run waits here: every run begins at once."""
         return 0
 
     @property
@@ -125,7 +125,7 @@ class LocalRunner:
         return run.began_at
 
     def take_back(self) -> list[Run]:
-        """Nothing: every run begins at once."""
+        """Return nothing: every run begins at once."""
         return []
 
     def drain(self) -> None:
@@ -134,13 +134,13 @@ class LocalRunner:
             run.stopping = True
 
     def renewed(self, until: float) -> None:
-        """Nothing to do: the node stops the runs of this process when the lease is in danger."""
+        """Do nothing: the node stops the runs of this process when the lease is in danger."""
 
     def look(self, memory_limit: int | None) -> None:
-        """Nothing to do: the node measures its own process."""
+        """Do nothing: the node measures its own process."""
 
     def around(self, run: LocalRun) -> str:
-        """What a run is doing now, and what else goes on here. Safe from any thread: the loop may be blocked."""
+        """Return what a run is doing now, and what else goes on here. Safe from any thread: the loop may be blocked."""
         return self._stacks.around(run, (*self._running, *self.strays))
 
     async def stack(self, run: LocalRun) -> str:

@@ -140,7 +140,7 @@ def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
 
 
 def _is_foreign(frame: FrameType) -> bool:
-    """Whether a frame is of the standard library, of an installed package, or ours: not of the app."""
+    """Return whether a frame is of the standard library, of an installed package, or ours: not of the app."""
     return frame.f_code.co_filename.startswith(_foreign())
 
 

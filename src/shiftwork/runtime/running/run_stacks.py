@@ -28,12 +28,12 @@ class RunStacks:
         self._loop_thread = threading.get_ident()
 
     def of(self, run: LocalRun) -> str | None:
-        """What this run is doing."""
+        """Return what this run is doing."""
         summary = self._summary(run, sys._current_frames())  # noqa: SLF001 - there is no other way
         return None if summary is None else shortened("".join(summary.format()))
 
     def around(self, run: LocalRun, others: Iterable[LocalRun]) -> str:
-        """What this run is doing; then everything else in this process, as far as it fits."""
+        """Return what this run is doing; then everything else in this process, as far as it fits."""
         text = ""
         for title, summary in self._sections(run, tuple(others)):
             lines = "".join(summary.format()) if summary else "  it has not begun yet, or has just ended\n"
@@ -45,7 +45,7 @@ class RunStacks:
     def _sections(
         self, run: LocalRun, others: tuple[LocalRun, ...]
     ) -> Iterator[tuple[str, traceback.StackSummary | None]]:
-        """The run itself; tasks and threads of no run, which it may wait for; then the other runs."""
+        """Yield the run itself; tasks and threads of no run, which it may wait for; then the other runs."""
         frames: Frames = sys._current_frames()  # noqa: SLF001
         runs = (run, *(other for other in others if other is not run))
         yield f"job {run.job.id} of {run.job.worker}", self._summary(run, frames)
@@ -78,13 +78,13 @@ class RunStacks:
 
 
 def _behind_us(stack: traceback.StackSummary | None) -> traceback.StackSummary | None:
-    """From the user's function on."""
+    """Return the stack from the user's function on."""
     ours = [at for at, frame in enumerate(stack or ()) if frame.filename == execute.__file__]
     return traceback.StackSummary.from_list(stack[ours[-1] + 1 :] or stack) if stack and ours else stack
 
 
 def _awaiting(coroutine: Any) -> Iterator[FrameType]:
-    """The frames of a coroutine that waits, from the outermost in; a task has only the first of them."""
+    """Yield the frames of a coroutine that waits, from the outermost in; a task has only the first of them."""
     while coroutine is not None:
         frame = getattr(coroutine, "cr_frame", None) or getattr(coroutine, "gi_frame", None)
         if frame is not None:

@@ -1,4 +1,4 @@
-"""Where the runs of an instance take place: the obligations of every `Runner`, and of the quarantine (`Isolation`)."""
+"""Where the runs of an instance take place: what every `Runner` owes its users, and what the quarantine does."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
@@ -8,13 +8,13 @@ from shiftwork.runtime.running.job_run import AnyRun, Run
 
 
 class RunnerListener(Protocol):
-    """Hears of the beginning and the end of a runner, on the event loop."""
+    """Is told of the beginning and the end of a runner, on the event loop."""
 
     def runner_ready(self, runner: "Runner") -> None:
-        """The runner takes runs from now on. Not called by a runner that was ready from the start."""
+        """Called when the runner begins to take runs; not by a runner that was ready from the start."""
 
     def runner_gone(self, runner: "Runner", suspects: Sequence[Run]) -> None:
-        """The runner is dead. Called once, after its runs have ended.
+        """Called once when the runner is dead, after its runs have ended.
 
         The suspects have not ended: one of them killed the process, and there is no telling which. From now on they
         belong to the listener, which may run them again, apart from others.
@@ -110,18 +110,18 @@ class Runner(Protocol):
         """Make a run end as `run.stopped_as` says. One that does not stop is given up on, or killed."""
 
     def began(self, run: AnyRun) -> float | None:
-        """When a run that has not ended began, by the monotonic clock: its deadline counts from then. None before."""
+        """Return when a run that has not ended began, by the monotonic clock. Its deadline counts from then."""
 
     def take_back(self) -> list[AnyRun]:
         """Take back the runs that were started and have certainly not begun. They never will, and do not end here."""
 
     async def stack(self, run: AnyRun) -> str:
-        """What a run is doing now, and what else goes on in its process."""
+        """Return what a run is doing now, and what else goes on in its process."""
 
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def renewed(self, until: float) -> None:
-        """The lease of the runs holds until then, by the monotonic clock, with some time to spare."""
+        """Note that the lease of the runs holds until then, by the monotonic clock, with some time to spare."""
 
     def look(self, memory_limit: int | None) -> None:
         """Measure the process, ask it for a sign of life, and hold it to this many bytes. Called every second.
@@ -143,7 +143,7 @@ class Runner(Protocol):
 
 
 class Isolation(Protocol):
-    """Runs suspects in ever smaller groups, and a single one alone in a process."""
+    """Runs suspects apart from other jobs: in ever smaller groups, and a single one alone in a process."""
 
     def take(self, runs: Sequence[Run], again: Callable[[Sequence[Run]], None]) -> None:
         """Run these as soon as there are places. Each calls `run.owner.run_begun`, and `run_ended` at its end.
@@ -156,4 +156,4 @@ class Isolation(Protocol):
         """Make a run end as `run.stopped_as` says; one that still waits ends at once."""
 
     def runner_of(self, run: Run) -> Runner | None:
-        """Where the run takes place; None while it waits. Safe from any thread."""
+        """Return where the run takes place; None while it waits. Safe from any thread."""

@@ -15,7 +15,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from shiftwork.core.jobs.parked_jobs import free
-from shiftwork.core.jobs.transitions import expiry
 from shiftwork.core.model.jobs import LIVE, JobRecord, JobStatus
 from shiftwork.store.memory.flow_index import Flows
 
@@ -150,7 +149,7 @@ class JobTable:
         self.by_worker[job.worker][job.status] += 1
         if job.flow is not None:
             self.flows.count(job, job.flow)
-        if (expires_at := expiry(job)) is not None:
+        if (expires_at := job.expiry) is not None:
             self.expiring.add(expires_at, job.id)
             if self.expiring.head == (expires_at, job.id):
                 self.topics.add("leader")
@@ -200,7 +199,7 @@ class JobTable:
         _subtract(self.by_worker, job.worker, job.status)
         if job.flow is not None:
             self.flows.uncount(job, job.flow)
-        if (expires_at := expiry(job)) is not None:
+        if (expires_at := job.expiry) is not None:
             self.expiring.discard(expires_at, id)
         if job.status in LIVE and job.unique_key is not None:
             del self.unique[job.worker, job.unique_key]

@@ -23,7 +23,7 @@ from shiftwork.store.sqlite.rows import Unreadable, detailed, number, read_rows,
 from shiftwork.store.sqlite.sql import SQL
 
 FEW_QUEUED: Final = 10_000
-"""Up to this many queued jobs are sorted; more are looked for among all jobs of their workers."""
+"""Up to this many queued jobs are sorted; with more, the search walks along all jobs of their workers."""
 EVERYTHING: Final = (inf, "")
 """A place that is ahead of all jobs."""
 CONDITIONS: Final = (

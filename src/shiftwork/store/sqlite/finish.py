@@ -155,7 +155,7 @@ def _return_row(landed: Landed) -> tuple[Any, ...]:
 
 
 def _write_optional_parts(session: SqliteSession, landed: Sequence[Landed]) -> None:
-    """Write the optional parts of outcomes: reports and large results. A cancel request is over."""
+    """Write what outcomes may have beside their row: reports and large results. Cancel requests are answered."""
     reports = [(job.seq, msgpack.encode(outcome.report)) for outcome, job, _, _ in landed if outcome.report is not None]
     if reports:
         session.run_many("add_attempt", reports)

@@ -192,7 +192,7 @@ def _release(session: SqliteSession, seqs: Iterable[int], now: float) -> None:
 
 
 def put_off(session: SqliteSession, doomed: Sequence[DoomedJob], now: float) -> set[int]:
-    """Keep those of the jobs that others still need, and return their numbers. The others are needed no longer."""
+    """Put off those of the jobs that others still need, and return their numbers. Delete needs for the rest."""
     flows = {flow for *_, flow in doomed if flow is not None}
     waits = bool(doomed) and anything_waits(session)
     if not flows and not waits:

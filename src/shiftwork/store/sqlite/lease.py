@@ -56,5 +56,5 @@ def hold(session: SqliteSession, name: str, holder: str, *, limit: int, ttl: flo
 
 
 def drop(session: SqliteSession, name: str, holder: str) -> None:
-    """Give the place back."""
+    """Give a place back."""
     session.run("drop_place", (session.namespace, name, holder))

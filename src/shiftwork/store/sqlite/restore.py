@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import msgpack
 
-from shiftwork.core.jobs.transitions import COMPLETED, FAILED, NUMBERS, QUEUED, expiry
+from shiftwork.core.jobs.transitions import COMPLETED, FAILED, NUMBERS, QUEUED
 from shiftwork.core.model.jobs import JobRecord
 from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.observing.pool_stats import PoolStats
@@ -29,13 +29,13 @@ from shiftwork.store.sqlite.waking import due_before, repark, ring_if_sooner, wa
 def restore(session: SqliteSession, jobs: Sequence[JobRecord], now: float) -> None:
     """Keep these jobs as they are, in place of any with their ids."""
     groups = _make_room(session, jobs)
-    expiring = any(expiry(job) is not None for job in jobs)
+    expiring = any(job.expiry is not None for job in jobs)
     due = due_before(session, [NUMBERS[job.status] for job in jobs], expiring=expiring)
     kept = [job for job in jobs if _write(session, job, now)]
     groups |= {(session.workers.number(job.worker), job.key) for job in kept if job.key is not None}
     repark(session, groups)
     ring_if_sooner(session, [job.run_at for job in kept if NUMBERS[job.status] <= FAILED], due)
-    ring_if_sooner(session, [at for job in kept if (at := expiry(job)) is not None], due)
+    ring_if_sooner(session, [at for job in kept if (at := job.expiry) is not None], due)
     _ring(session, kept)
 
 

@@ -6,9 +6,9 @@ from msgspec import Struct
 
 from shiftwork.core.health.health_values import Problem, Severity
 from shiftwork.core.model.doc_types import Role, Token
-from shiftwork.core.model.event import Event
+from shiftwork.core.model.event import Event, actor_of
 from shiftwork.core.model.workers import WorkerExecutionMode
-from shiftwork.core.observing.event_rows import EventRow, actor_of, text_of
+from shiftwork.core.observing.event_rows import EventRow, text_of
 from shiftwork.core.workers.breaker import BreakerStatus
 from shiftwork.core.workers.disabled_reason import reason_of
 from shiftwork.core.workers.state import is_failing

@@ -122,7 +122,7 @@ class Writer:
 
     def _commit(self, group: list[QueuedCall]) -> None:
         session = self._session
-        session.look()
+        session.refresh()
         for call in group:
             call.value = call.todo(session)
         session.flush()
@@ -195,7 +195,7 @@ class Reader:
         db = self._session.db
         db.execute("BEGIN")
         try:
-            self._session.look()
+            self._session.refresh()
             call.value = call.todo(self._session)
         finally:
             with suppress(Error):

@@ -175,7 +175,7 @@ class SqliteSession:
 
     # ── transactions ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    def look(self) -> None:
+    def refresh(self) -> None:
         """Start a transaction: forget what another process may have changed since the last one."""
         (version,) = self.cursor.execute(_READ_DATA_VERSION).fetchone()
         if version != self._data_version:

@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, DjangoHelpFormatter
 
 from shiftwork.cli import main
-from shiftwork.cli.for_app import defaults_for_app
+from shiftwork.cli.entry import defaults_for_app
 from shiftwork.contrib.django.project_app import APP_NAME
 
 

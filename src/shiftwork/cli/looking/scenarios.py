@@ -1,4 +1,6 @@
-"""`shiftwork plan`: what pools would do with a day of traffic, in virtual time."""
+"""`shiftwork plan`: what pools would do with a day of traffic, in virtual time. `shiftwork record`: the last day of a
+running system, as a scenario for it.
+"""
 
 import sys
 from pathlib import Path
@@ -6,12 +8,16 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from shiftwork.cli.terminal.output import json_option, say, show_json, show_table, show_wrapped
+from shiftwork.cli.connect import Source, with_source
+from shiftwork.cli.terminal.output import aside, json_option, say, show_json, show_table, show_wrapped
 from shiftwork.cli.terminal.progress import ProgressBar
 from shiftwork.errors import ConfigurationError
+from shiftwork.sim.recorded import recorded
+from shiftwork.sim.writing import written
 
 if TYPE_CHECKING:
-    from shiftwork.sim.planning import ScenarioPlan
+    from shiftwork.sim.study import ScenarioStudy
+
 
 _PARTS: Final = 1000
 _HELP: Final = """\
@@ -62,16 +68,16 @@ def plan(
     as_json: bool,
 ) -> None:
     """Show the plan."""
-    from shiftwork.sim.planning import plan_scenario
     from shiftwork.sim.reading import read_scenario
-    from shiftwork.sim.report.plan_page import plan_page
-    from shiftwork.sim.report.plan_shape import plan_shape
+    from shiftwork.sim.report.study_page import study_page
+    from shiftwork.sim.report.study_shape import study_shape
+    from shiftwork.sim.study import study_scenario
     from shiftwork.sim.traffic import multiplied
 
     read = multiplied(read_scenario(_text(scenario), name=scenario.name), load)
     bar = ProgressBar(terminal=True, noun=None) if sys.stderr.isatty() else None
     try:
-        made = plan_scenario(
+        made = study_scenario(
             read,
             names,
             search=search,
@@ -82,9 +88,9 @@ def plan(
         if bar:
             bar.end()
     if html is not None:
-        _write(html, plan_page(made))
+        _write(html, study_page(made))
     if as_json:
-        show_json(plan_shape(made))
+        show_json(study_shape(made))
     else:
         _show(made)
         if html is not None:
@@ -119,9 +125,9 @@ def _write(path: Path, text: str) -> None:
         raise ConfigurationError(message) from None
 
 
-def _show(made: "ScenarioPlan") -> None:
-    from shiftwork.sim.report.plan_page import lead
-    from shiftwork.sim.report.plan_words import (
+def _show(made: "ScenarioStudy") -> None:
+    from shiftwork.sim.report.study_page import lead
+    from shiftwork.sim.report.study_words import (
         CHANGES,
         CONFIGURATIONS,
         POOLS,
@@ -149,3 +155,29 @@ def _show(made: "ScenarioPlan") -> None:
         rows = change_rows(made, made.suggestion)
         if rows:
             show_table(CHANGES, rows)
+
+
+@click.command()
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, writable=True, allow_dash=True, path_type=Path),
+    metavar="FILE",
+    help="Write to this file, instead of printing. It is replaced if it exists.",
+)
+@with_source
+def record(output: Path | None, source: Source) -> None:
+    """Write the last day as a scenario: arrivals by hour, run times, pools and machines as they are now.
+
+    `shiftwork plan FILE` simulates it, with other bounds or more traffic. Nothing in the store is changed.
+    """
+    text = written(recorded(source.ask(lambda control: control.history.read())))
+    if output is None or str(output) == "-":
+        say(text.rstrip("\n"))
+        return
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        message = f"{output} cannot be written: {error.strerror}"
+        raise click.UsageError(message) from None
+    aside(f"wrote {output}; next: shiftwork plan {output}")

@@ -1,18 +1,23 @@
-"""Parsing what people type: payloads, durations and addresses."""
+"""Parsing what people type: payloads, durations, addresses, and the options of a job."""
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar, cast
 
 import click
 import msgspec
 from msgspec import Struct
 
+from shiftwork.core.model.jobs import JobPriority
 from shiftwork.core.words import seconds_in
+from shiftwork.handles.options import JobOptions
 from shiftwork.handles.payload_schema import value_of
 
 _LAST_PORT: Final = 65_535
+
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def seconds(text: str) -> float:
@@ -98,3 +103,34 @@ def arguments_of(pairs: Iterable[str], document: dict[str, Any] | None) -> Argum
         message = "give name=value arguments, or --payload, not both"
         raise click.UsageError(message)
     return Arguments(words, document)
+
+
+_OPTIONS: Final = (
+    click.option("--priority", type=click.Choice([one.name.lower() for one in JobPriority])),
+    click.option(
+        "--unique-key", metavar="KEY", help="If a live job of the worker has this key, add nothing and show that job."
+    ),
+    click.option("--max-retries", type=click.IntRange(0), metavar="N", help="Retries, instead of the worker's."),
+    click.option("--timeout", type=seconds, metavar="TIME", help="How long a run may take, instead of the worker's."),
+    click.option("--expires", type=seconds, metavar="TIME", help="Cancel it if it has not started by then: 5m."),
+    click.option("--tag", "tags", metavar="TAG", multiple=True, help="To find it by. May be repeated."),
+)
+
+
+def with_job_options(command: Command) -> Command:
+    """Let a command take the options of a job. They arrive as `**written`, for `options_of`."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def options_of(
+    priority: str | None = None, timeout: float | None = None, expires: float | None = None, **written: Any
+) -> JobOptions:
+    """Return the options that were written."""
+    chosen = JobOptions(
+        priority=JobPriority[priority.upper()] if priority else None,
+        timeout_seconds=timeout,
+        expires_seconds=expires,
+    )
+    return chosen | cast("JobOptions", written)

@@ -11,8 +11,8 @@ from django.db import DEFAULT_DB_ALIAS, connections, transaction
 
 from shiftwork.contrib.django.project_app import project_app
 from shiftwork.errors import LifecycleError
-from shiftwork.handles.call import Call
 from shiftwork.handles.job import Job
+from shiftwork.handles.worker import Call
 
 
 def enqueue_on_commit(*calls: Call[Any], using: str | None = None) -> None:

@@ -1,1 +1,0 @@
-"""Commands about days that did not happen yet: record, plan."""
