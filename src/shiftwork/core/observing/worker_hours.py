@@ -185,7 +185,7 @@ class WorkerRuns(Struct, frozen=True, kw_only=True):
     p50: float | None
     """How long half of the runs took at most, in seconds; None if none ended."""
     p95: float | None
-    """How long 95 % of the runs took at most, in seconds; None if none ended."""
+    """The same for 95 % of the runs."""
     longest: float | None
     """How long the longest run took at least: exactly, if no other run ended in its minute."""
     completed: int
