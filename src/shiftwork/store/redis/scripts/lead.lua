@@ -162,7 +162,7 @@ return { rung(), taken }
 local now, n, keep, events_kept, forget_before, postponed = A[1], A[2], A[3], A[4], A[5], A[6]
 local ids = n > 0 and call('ZRANGE', P .. 'end', '-inf', now, 'BYSCORE', 'LIMIT', 0, n) or {}
 
-local gone, extras = {}, {} -- ids, and keys of what few jobs have
+local gone, extras = {}, {} -- ids, and keys of optional fields
 local others -- what few jobs need
 local kept = {} -- flow -> 'all', 'completed' or 'none': which of its jobs are kept
 
