@@ -29,8 +29,8 @@ number of jobs. Where a needed job has completed, nothing before it counts, nor 
 that was retried in the meantime is not among them.
 
 The memory store calls the functions about releasing, and the SQLite store all of them but `released`, which its
-statement `release_jobs` repeats. Redis (release_fast.lua, needs.lua) and PostgreSQL (flows.sql) repeat them; the suite
-compares every store with the memory store.
+statement `release_jobs` repeats. Redis (release_fast.lua, needs.lua and, for pruning, lead.lua) and PostgreSQL
+(flows.sql) repeat them; the suite compares every store with the memory store.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
