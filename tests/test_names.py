@@ -9,21 +9,8 @@ from typing import Final
 OLD_NAME: Final = "wind" + "lass"
 FOLDERS: Final = ("src", "tests", "docs", "examples", "benchmarks", "deploy", "ui/src")
 NOUNS: Final = frozenset(
-    {
-        "breakers",
-        "doctor",
-        "events",
-        "flow",
-        "flows",
-        "history",
-        "job",
-        "jobs",
-        "nodes",
-        "overview",
-        "pools",
-        "schedules",
-    }
-    | {"status", "what_if", "worker", "workers"}
+    "breakers doctor events flow flows history job jobs nodes overview pools schedules status tokens what_if worker"
+    " workers".split()
 )
 """What several rooms are about: one answers, another prints, a third shows it. All mean the same thing by it."""
 SAME_IN_DJANGO: Final = frozenset({"shiftwork"})
