@@ -1,4 +1,4 @@
-"""The planner's view of the same day: the day as a scenario, with the run times that were measured, simulated.
+"""The same day as it is planned: the day as a scenario, with the run times that were measured, simulated.
 
 `shiftwork plan day.toml` reads the same file.
 """

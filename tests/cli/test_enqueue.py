@@ -10,7 +10,7 @@ import pytest
 
 from shiftwork import Job, JobStatus, StoreUnavailableError
 from shiftwork.cli.running import trigger
-from shiftwork.cli.terminal.option_types import arguments_of
+from shiftwork.cli.terminal.typed_values import arguments_of
 from shiftwork.control.access.audit import current_actor
 from shiftwork.control.jobs.jobs import Jobs
 from tests.cli.terminal import Terminal, until

@@ -13,7 +13,8 @@ from django.db import connection, connections, transaction
 
 from shiftwork import JobPriority, LifecycleError
 from shiftwork.app.testing import Bench
-from shiftwork.contrib.django import app, checks, enqueue_in_transaction, enqueue_on_commit
+from shiftwork.contrib.django import app, enqueue_in_transaction, enqueue_on_commit
+from shiftwork.contrib.django import system_checks as checks
 from shiftwork.contrib.django.project_app import new_app
 from shiftwork.contrib.django.site_settings import SiteSettings, setting_problems
 from shiftwork.contrib.django.task_api import (

@@ -10,7 +10,7 @@ from shiftwork.core.steady_time import (
     Reading,
     Verdict,
     Vote,
-    tell,
+    steady_time,
 )
 
 HOUR = 3600.0
@@ -30,7 +30,7 @@ class Process:
 
     def time(self) -> float:
         """What time it is, after noon."""
-        told = tell(self.shared.anchor, self.read(), self.shared.votes, self.name)
+        told = steady_time(self.shared.anchor, self.read(), self.shared.votes, self.name)
         self.shared.keep(told, self.name)
         return told.time - NOON
 
@@ -113,4 +113,4 @@ def test_a_small_difference_is_none() -> None:
     shared.offs(60, shared.one)
     shared.one.off = TOLERANCE_SECONDS * 0.9
     assert shared.offs(120, shared.one) == {0.0}
-    assert tell(shared.anchor, replace(shared.one.read(), wall=0.0), {}, "one").vote is not None
+    assert steady_time(shared.anchor, replace(shared.one.read(), wall=0.0), {}, "one").vote is not None

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from shiftwork.cli.entry import main
-from shiftwork.cli.terminal.option_types import seconds
+from shiftwork.cli.terminal.typed_values import seconds
 from shiftwork.runtime.node import node, stopping
 from shiftwork.runtime.processes import hook_process
 from shiftwork.serve.loading import load_app

@@ -18,7 +18,7 @@ from msgspec.structs import fields
 
 from shiftwork.cli.entry import main
 from shiftwork.cli.running.run import run
-from shiftwork.cli.terminal.option_types import seconds
+from shiftwork.cli.terminal.typed_values import seconds
 from shiftwork.runtime.node import node, stopping
 from shiftwork.runtime.node.node_settings import NodeSettings
 from shiftwork.runtime.processes import hook_process

@@ -18,7 +18,7 @@ from shiftwork import (
     Secret,
     WorkerOrchestrator,
 )
-from shiftwork.cli.terminal.option_types import json_object
+from shiftwork.cli.terminal.typed_values import json_object
 from shiftwork.core.jobs.retry import End, EndKind
 from shiftwork.core.model.jobs import NewJob
 from shiftwork.core.values.job_limits import DEEPEST, is_deep, is_too_deep

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from shiftwork.sim.peak import part_of
-from shiftwork.sim.planning import plan_scenario
 from shiftwork.sim.scenario import Scenario
 from shiftwork.sim.simulate import simulate
+from shiftwork.sim.study import study_scenario
 from shiftwork.sim.suggest import SUGGESTED, suggest
 from tests.sim.scenarios import company
 
@@ -61,7 +61,7 @@ def test_the_same_scenario_has_the_same_result(day: Scenario) -> None:
 
 @pytest.mark.soak
 def test_the_whole_day(day: Scenario) -> None:
-    plan = plan_scenario(day)
+    plan = study_scenario(day)
     elastic, fixed = plan.simulated["elastic"], plan.simulated["fixed"]
     assert elastic.missed == []
     assert elastic.deepest < 100

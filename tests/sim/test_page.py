@@ -5,10 +5,10 @@ from html.parser import HTMLParser
 
 import pytest
 
-from shiftwork.sim.planning import plan_scenario
 from shiftwork.sim.report.chart import Chart, Curve, drawn, evenly
 from shiftwork.sim.report.page import PageMoments, PageSection, PageTable, page
-from shiftwork.sim.report.plan_page import plan_page
+from shiftwork.sim.report.study_page import study_page
+from shiftwork.sim.study import study_scenario
 from tests.sim.scenarios import small
 
 VOID = {"meta"}
@@ -44,7 +44,7 @@ def tags_of(text: str) -> Tags:
 @pytest.fixture(scope="module")
 def made() -> str:
     two = "[configurations.a]\n[configurations.b.pools.images]\nmin_workers = 8\n[targets.images]"
-    return plan_page(plan_scenario(small(("[targets.images]", two))))
+    return study_page(study_scenario(small(("[targets.images]", two))))
 
 
 def test_the_page_is_well_formed_and_loads_nothing(made: str) -> None:

@@ -5,10 +5,10 @@ import pytest
 from shiftwork.core.model.workers import PoolConfig
 from shiftwork.sim.breaking import breaking
 from shiftwork.sim.fixed_size import fixed_sizes
-from shiftwork.sim.planning import plan_scenario
 from shiftwork.sim.pool_queue import PROCESS_START_SECONDS, PoolQueue
-from shiftwork.sim.report.plan_words import findings
+from shiftwork.sim.report.study_words import findings
 from shiftwork.sim.simulate import simulate
+from shiftwork.sim.study import study_scenario
 from shiftwork.sim.suggest import suggest
 from shiftwork.sim.traffic import jobs_of, multiplied
 from tests.sim.scenarios import BRIEF, small
@@ -103,7 +103,7 @@ def test_bounds_by_the_clock_hold_from_their_minute_on() -> None:
 
 def test_machines_that_are_full_are_named() -> None:
     scenario = small(("cores = 8", "cores = 4"), ("[100, 800, 100]", "[100, 3000, 100]"))
-    plan = plan_scenario(scenario)
+    plan = study_scenario(scenario)
     assert plan.simulated["as written"].most_slots == 4
     said = "\n".join(findings(plan))
     assert "images wanted more slots than fit: no suitable node has 1 cores (at most 0) free" in said

@@ -26,10 +26,10 @@ from shiftwork.errors import MoveError
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.protocol import Store
 from shiftwork.transfer import late, moving
+from shiftwork.transfer.carried_records import carry
 from shiftwork.transfer.late import left_behind
 from shiftwork.transfer.move_record import STAYING, refuse_to_add, refuse_to_change, reset_damaged
 from shiftwork.transfer.moving import Move, Moved, _opened, abandon
-from shiftwork.transfer.records import carry
 from tests.store.conformance.acts import (
     add,
     beat,
@@ -449,7 +449,7 @@ async def test_interrupted_anywhere_it_goes_on(
     """Whatever is written to the destination when it ends, written or not: run again, all is there once."""
     source, destination = pair
     await fill(source)
-    monkeypatch.setattr("shiftwork.transfer.records.RECORDS_BATCH", 4)
+    monkeypatch.setattr("shiftwork.transfer.carried_records.RECORDS_BATCH", 4)
     genuine, calls = getattr(destination, step), count(1)
 
     async def interrupted(*args: Any) -> Any:
@@ -476,7 +476,7 @@ async def test_interrupted_anywhere_it_goes_on(
 async def test_events_that_were_pruned_in_between_do_not_arrive_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     """What people did is pruned apart: what is left of the source is not the end of what was copied."""
     monkeypatch.setattr("shiftwork.store.memory.events.EVENTS_KEPT", 3)
-    monkeypatch.setattr("shiftwork.transfer.records.RECORDS_PAGE", 2)
+    monkeypatch.setattr("shiftwork.transfer.carried_records.RECORDS_PAGE", 2)
     source, destination = MemoryStore("memory://pruned"), MemoryStore("memory://copied")
     deed = Event(at=NOW, name="paused", subject="p", message="", data={"by": "ann"})
     dead = [Event(at=NOW, name="dead", subject=f"{n}", message="") for n in range(5)]

@@ -41,7 +41,7 @@ NOT_LITERAL: Final = {
 FROM_TABLES: Final = {
     *CRON_PHRASES,
     *MISFITS,
-    *("{n} min", "{n} h", "{n} d", "{n} minutes", "{n} hours", "{n} days", ", and ", " and "),
+    *("{n} min", "{n} h", "{n} d", "{n} seconds", "{n} minutes", "{n} hours", "{n} days", ", and ", " and "),
 }
 WORDS_OF_THE_API: Final = {
     *("high", "normal", "low", "critical", "skip", "queue", "allow", "latest", "enqueued"),

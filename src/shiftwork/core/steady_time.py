@@ -1,4 +1,4 @@
-"""The time of a store that has no clock of its own: the machine's, but a step of it is not followed at once.
+"""The time of a store without a clock of its own: the machine's clock, whose sudden steps are not followed at once.
 
 A machine has a wall clock, which a person, a program or NTP may set at any time, and a count of the seconds since it
 was started, which nothing sets and which goes on while it sleeps (`Reading`). An `Anchor` is one reading that counts:
@@ -6,7 +6,7 @@ the time is the wall clock of the anchor, plus the seconds since. So setting the
 
 A wall clock that differs from that time is a step: a mistake that is undone soon, the clock of one process only, or
 the right time at last (a virtual machine that was paused, a clock that was never right before). Every process that
-notices a step says so with a `Vote`. A step that has lasted for `SETTLED_SECONDS`, and that no other process denies,
+notices a step reports it with a `Vote`. A step that has lasted for `SETTLED_SECONDS`, and that no other process denies,
 makes a new anchor. A process whose wall clock is right votes as well while there are other votes, and so denies it.
 """
 
@@ -39,7 +39,7 @@ Anchor = Reading
 
 
 class Vote(Struct, frozen=True):
-    """What one process says about its wall clock."""
+    """What one process has observed of its wall clock."""
 
     by: float
     """By how much it differs."""
@@ -64,7 +64,7 @@ class Verdict(Struct, frozen=True):
         return self.anchor is None and self.vote is None
 
 
-def tell(anchor: Anchor | None, now: Reading, votes: Mapping[str, Vote], me: str) -> Verdict:
+def steady_time(anchor: Anchor | None, now: Reading, votes: Mapping[str, Vote], me: str) -> Verdict:
     """Return what time it is by this anchor. `votes` are those of all processes, by name; `me` is the name of ours."""
     if anchor is None or anchor.boot != now.boot:
         return Verdict(now.wall, anchor=now)

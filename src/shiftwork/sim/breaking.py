@@ -13,11 +13,10 @@ from msgspec import Struct
 
 from shiftwork.core.scaling.bounds import bounds_at
 from shiftwork.core.words import counted, seconds
-from shiftwork.sim.judging import MAY_WAIT_LONGER
 from shiftwork.sim.peak import Peak, peak_of
 from shiftwork.sim.scenario import Scenario, Target
 from shiftwork.sim.simulate import Day
-from shiftwork.sim.simulated import PoolCourse, Simulated
+from shiftwork.sim.simulated import MAY_WAIT_LONGER, PoolCourse, Simulated
 from shiftwork.sim.traffic import jobs_of
 
 MOST_LOAD: Final = 8.0

@@ -6,11 +6,10 @@ from typing import Final
 
 from msgspec import Struct
 
-from shiftwork.sim.judging import waits_of
 from shiftwork.sim.pool_queue import PoolJob
 from shiftwork.sim.scenario import Scenario
 from shiftwork.sim.sim_pool import SimPool, merged_jobs
-from shiftwork.sim.simulated import Simulated
+from shiftwork.sim.simulated import Simulated, waits_of
 from shiftwork.sim.traffic import SimJob, jobs_of
 
 MOST_TRIED_SLOTS: Final = 4096

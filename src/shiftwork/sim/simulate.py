@@ -23,12 +23,10 @@ from msgspec.structs import replace
 
 from shiftwork.core.model.doc_types import Plan
 from shiftwork.core.scaling.plan import PLAN_SECONDS, SOON_SECONDS, PlanFacts, PlanMemory, placed, totals
-from shiftwork.sim.course import HOUR
 from shiftwork.sim.hosting import beats
-from shiftwork.sim.judging import missed, waits_of
 from shiftwork.sim.scenario import Configuration, Scenario
-from shiftwork.sim.sim_pool import SimPool
-from shiftwork.sim.simulated import PoolCourse, ScalingStep, Simulated
+from shiftwork.sim.sim_pool import HOUR, SimPool
+from shiftwork.sim.simulated import PoolCourse, ScalingStep, Simulated, missed, waits_of
 from shiftwork.sim.traffic import SimJob, jobs_of
 
 Report = Callable[[float], None]

@@ -15,10 +15,9 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from shiftwork.core.model.workers import PoolConfig
-from shiftwork.sim.judging import MAY_WAIT_LONGER, missed, waits_of
 from shiftwork.sim.scenario import Configuration, Scenario, Target
 from shiftwork.sim.simulate import Day, simulate
-from shiftwork.sim.simulated import Simulated
+from shiftwork.sim.simulated import MAY_WAIT_LONGER, Simulated, missed, waits_of
 from shiftwork.sim.traffic import SimJob, jobs_of
 from shiftwork.sim.variations import VARIATIONS, Variation
 

@@ -1,1 +1,5 @@
-"""Moving everything a namespace holds from one store to another. `moving.py` is the way in."""
+"""Moving everything that a namespace holds to another store, and encrypting it with another key. `moving` is the way
+in.
+
+It works on two stores, or one, by their protocol: nothing here knows workers, payloads or a running node.
+"""

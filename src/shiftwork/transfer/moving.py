@@ -27,9 +27,9 @@ from shiftwork.store.protocol import Store
 from shiftwork.store.sealed.key_use import agree_on_keys, keys_in_use, refuse_missing_keys
 from shiftwork.store.sealed.keys import find_keys
 from shiftwork.store.urls import open_store
+from shiftwork.transfer.carried_records import CarriedRecords, carry
 from shiftwork.transfer.late import carry_late
 from shiftwork.transfer.move_record import arrival_in, departure_from, reset_damaged, write
-from shiftwork.transfer.records import CarriedRecords, carry
 from shiftwork.transfer.tally import Tally, canonical
 
 MOVED_AT_A_TIME: Final = 200

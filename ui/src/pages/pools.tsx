@@ -285,7 +285,10 @@ function PoolCharts({ name, history, steps, span }: { name: string; history: His
 }
 
 /** The message without the pool's name, which is on the page already. */
-const said = (event: Event) => inZone(event.message.replace(/^pool \S+: /, ""));
+function said({ message, subject }: Event): string {
+  const rest = message.slice(message.indexOf(subject) + subject.length);
+  return inZone(/^[:：]/.test(rest) ? rest.slice(1).trimStart() : message);
+}
 
 function markOf(step: Event): Mark {
   const [, from, until] = /(\d+) → (\d+)/.exec(step.message) ?? [];

@@ -9,8 +9,8 @@ import click
 from msgspec import Struct, field
 
 from shiftwork.cli.connect import Source, with_source
-from shiftwork.cli.terminal.option_types import json_object
 from shiftwork.cli.terminal.output import aside, json_option, say, show_json
+from shiftwork.cli.terminal.typed_values import json_object
 from shiftwork.control.control import Control
 from shiftwork.control.jobs.bulk import Action, Changed, check_rate
 from shiftwork.core.model.jobs import JobStatus
@@ -165,7 +165,7 @@ def _wanted(
         message = f"name jobs by ID, or select them with {flags}, not both"
         raise click.UsageError(message)
     if not statuses:
-        message = f"which jobs? Give their IDs, or {flags}"
+        message = f"No jobs selected: give IDs, or {flags}"
         raise click.UsageError(message)
     return {"status": statuses} | given
 

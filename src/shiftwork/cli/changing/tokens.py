@@ -7,8 +7,8 @@ from msgspec.structs import asdict
 
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.terminal.formatting import ago
-from shiftwork.cli.terminal.option_types import seconds
 from shiftwork.cli.terminal.output import aside, json_option, say, show_json, show_table
+from shiftwork.cli.terminal.typed_values import seconds
 from shiftwork.control.control import Control
 from shiftwork.core.model.doc_types import Role, Token
 from shiftwork.views.shapes.system import token_shape

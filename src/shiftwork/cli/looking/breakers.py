@@ -9,8 +9,8 @@ import click
 
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.terminal.formatting import ago, span
-from shiftwork.cli.terminal.option_types import seconds
 from shiftwork.cli.terminal.output import Cell, aside, json_option, say, show_json, show_table
+from shiftwork.cli.terminal.typed_values import seconds
 from shiftwork.control.control import Control
 from shiftwork.views.overview import BreakerView
 from shiftwork.views.shapes.system import breaker_shape

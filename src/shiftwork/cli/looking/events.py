@@ -8,8 +8,8 @@ from msgspec import Struct, field
 
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.terminal.formatting import one_line
-from shiftwork.cli.terminal.option_types import TypedTime, instant
 from shiftwork.cli.terminal.output import aside, json_option, show_json, show_json_line, show_wrapped
+from shiftwork.cli.terminal.typed_values import TypedTime, instant
 from shiftwork.control.control import Control
 from shiftwork.control.system.events import EventSearch
 from shiftwork.core.model.event import EVENTS_KEPT, Event, actor_of

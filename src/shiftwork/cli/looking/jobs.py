@@ -8,8 +8,8 @@ import click
 
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.terminal.formatting import ago, one_line, took, when
-from shiftwork.cli.terminal.option_types import TypedTime, instant
 from shiftwork.cli.terminal.output import Cell, aside, json_option, json_text, padded, say, show_json, show_table
+from shiftwork.cli.terminal.typed_values import TypedTime, instant
 from shiftwork.control.control import Control
 from shiftwork.core.jobs.needs import is_stranded
 from shiftwork.core.jobs.run_options import run_options_of

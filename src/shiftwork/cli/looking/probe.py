@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-from shiftwork.cli.terminal.option_types import seconds
 from shiftwork.cli.terminal.output import aside, json_option, say, show_json
+from shiftwork.cli.terminal.typed_values import seconds
 from shiftwork.serve.vitals import VITALS_FRESH_SECONDS, examine
 
 

@@ -16,7 +16,7 @@ from shiftwork.sim.recorded import recorded
 from shiftwork.sim.writing import written
 
 if TYPE_CHECKING:
-    from shiftwork.sim.planning import ScenarioPlan
+    from shiftwork.sim.study import ScenarioStudy
 
 
 _PARTS: Final = 1000
@@ -68,16 +68,16 @@ def plan(
     as_json: bool,
 ) -> None:
     """Show the plan."""
-    from shiftwork.sim.planning import plan_scenario
     from shiftwork.sim.reading import read_scenario
-    from shiftwork.sim.report.plan_page import plan_page
-    from shiftwork.sim.report.plan_shape import plan_shape
+    from shiftwork.sim.report.study_page import study_page
+    from shiftwork.sim.report.study_shape import study_shape
+    from shiftwork.sim.study import study_scenario
     from shiftwork.sim.traffic import multiplied
 
     read = multiplied(read_scenario(_text(scenario), name=scenario.name), load)
     bar = ProgressBar(terminal=True, noun=None) if sys.stderr.isatty() else None
     try:
-        made = plan_scenario(
+        made = study_scenario(
             read,
             names,
             search=search,
@@ -88,9 +88,9 @@ def plan(
         if bar:
             bar.end()
     if html is not None:
-        _write(html, plan_page(made))
+        _write(html, study_page(made))
     if as_json:
-        show_json(plan_shape(made))
+        show_json(study_shape(made))
     else:
         _show(made)
         if html is not None:
@@ -125,9 +125,9 @@ def _write(path: Path, text: str) -> None:
         raise ConfigurationError(message) from None
 
 
-def _show(made: "ScenarioPlan") -> None:
-    from shiftwork.sim.report.plan_page import lead
-    from shiftwork.sim.report.plan_words import (
+def _show(made: "ScenarioStudy") -> None:
+    from shiftwork.sim.report.study_page import lead
+    from shiftwork.sim.report.study_words import (
         CHANGES,
         CONFIGURATIONS,
         POOLS,

@@ -7,8 +7,8 @@ import click
 
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.terminal.formatting import ago, status_line
-from shiftwork.cli.terminal.option_types import arguments_of, json_object, options_of, seconds, with_job_options
 from shiftwork.cli.terminal.output import Cell, aside, json_option, say, show_json, show_table
+from shiftwork.cli.terminal.typed_values import arguments_of, json_object, options_of, seconds, with_job_options
 from shiftwork.control.control import Control
 from shiftwork.core.model.jobs import CheckedJobOptions
 from shiftwork.core.schedules.fire_times import describe

@@ -16,9 +16,9 @@ from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.looking.pools import bounds_of, workers_of
 from shiftwork.cli.looking.status import pool_state
 from shiftwork.cli.terminal.formatting import one_line, percent, size, span, took
-from shiftwork.cli.terminal.option_types import seconds
 from shiftwork.cli.terminal.output import Cell, cut, json_option, say, show_json, table, terminal_width
 from shiftwork.cli.terminal.screen import Screen
+from shiftwork.cli.terminal.typed_values import seconds
 from shiftwork.control.control import Control
 from shiftwork.control.system.overview import MOST_GLANCED_JOBS
 from shiftwork.core.model.jobs import JobRecord

@@ -5,8 +5,8 @@ from typing import Any
 import click
 
 from shiftwork.cli.connect import Source, with_source
-from shiftwork.cli.terminal.option_types import arguments_of, json_object, options_of, seconds, with_job_options
 from shiftwork.cli.terminal.output import json_option, say, show_json
+from shiftwork.cli.terminal.typed_values import arguments_of, json_object, options_of, seconds, with_job_options
 from shiftwork.control.control import Control
 from shiftwork.core.model.jobs import CheckedJobOptions, JobStatus
 from shiftwork.core.words import status_text

@@ -11,8 +11,8 @@ import click
 
 from shiftwork.cli.running.serving import address_options, log_options, web_at
 from shiftwork.cli.terminal.formatting import bounds
-from shiftwork.cli.terminal.option_types import seconds
 from shiftwork.cli.terminal.output import aside, show_table
+from shiftwork.cli.terminal.typed_values import seconds
 from shiftwork.control import calling
 from shiftwork.control.environment import NAMESPACE, STORE, namespace_of_environment, store_of_environment
 from shiftwork.core.model.workers import PoolConfig

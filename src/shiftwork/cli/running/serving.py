@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from shiftwork.cli.terminal.option_types import host_and_port
+from shiftwork.cli.terminal.typed_values import host_and_port
 from shiftwork.serve.logging import FORMATS, LEVELS
 from shiftwork.serve.service import Web
 

@@ -10,8 +10,8 @@ import click
 
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.terminal.formatting import one_line, status_line, took
-from shiftwork.cli.terminal.option_types import Arguments, arguments_of, json_object, seconds
 from shiftwork.cli.terminal.output import aside, json_option, json_text, say, show_json
+from shiftwork.cli.terminal.typed_values import Arguments, arguments_of, json_object, seconds
 from shiftwork.control.control import Control
 from shiftwork.core.model.job_parts import SeenParts
 from shiftwork.core.model.jobs import JobStatus

@@ -5,8 +5,8 @@ Importing this imports Django, but reads no settings: `app` is made when it is f
 
 from typing import TYPE_CHECKING, Any
 
+from shiftwork.contrib.django.in_transactions import enqueue_in_transaction, enqueue_on_commit
 from shiftwork.contrib.django.project_app import project_app
-from shiftwork.contrib.django.transactions import enqueue_in_transaction, enqueue_on_commit
 from shiftwork.errors import nearest
 
 __all__ = ["app", "enqueue_in_transaction", "enqueue_on_commit"]

@@ -3,7 +3,7 @@
 from django.apps import AppConfig
 from django.core.exceptions import ImproperlyConfigured
 
-from shiftwork.contrib.django.discovery import OURS, import_task_modules
+from shiftwork.contrib.django.project_app import OURS, import_task_modules
 from shiftwork.contrib.django.site_settings import site_settings
 
 
@@ -16,7 +16,7 @@ class ShiftworkConfig(AppConfig):
 
     def ready(self) -> None:
         """Import the tasks. With wrong settings, leave that to `manage.py check`, which reports what is wrong."""
-        from shiftwork.contrib.django import checks  # noqa: F401, PLC0415 - importing registers them
+        from shiftwork.contrib.django import system_checks  # noqa: F401, PLC0415 - importing registers them
 
         try:
             names = site_settings().task_modules

@@ -14,8 +14,7 @@ from django.db import connections
 from django.utils import timezone
 from django.utils.asyncio import async_unsafe
 
-from shiftwork.contrib.django.discovery import OURS
-from shiftwork.contrib.django.project_app import project_app
+from shiftwork.contrib.django.project_app import OURS, project_app
 from shiftwork.contrib.django.site_settings import SETTING, site_settings
 from shiftwork.contrib.django.task_api import (
     BaseTaskBackend,

@@ -1,1 +1,4 @@
-"""Jobs and flows: adding, finding, explaining, changing them, one or many."""
+"""Jobs, flows and schedules: adding, finding, explaining and changing them, one or many.
+
+What runs jobs (workers, pools, nodes, breakers) belongs in `control.system`, which may use this.
+"""

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from shiftwork.core.model.job_changes import JobFilter, JobOrder
 from shiftwork.core.model.jobs import JobRecord, JobStatus
+from shiftwork.core.values.misfits import misfit
 from shiftwork.errors import ConfigurationError, UnknownOptionError, nearest
 from shiftwork.sentences import sentence
 
@@ -66,7 +67,7 @@ def job_filter(**wanted: Any) -> JobFilter:
     try:
         checked = convert(plain, JobFilter)
     except MsgspecError as error:
-        message = sentence("jobs cannot be found like this: {why}", why=error)
+        message = sentence("jobs cannot be found like this: {why}", why=misfit(str(error)))
         raise ConfigurationError(message) from None
     if checked.limit < 0:
         message = sentence("limit must be 0 or more, not {n}", n=checked.limit)

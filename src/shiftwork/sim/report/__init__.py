@@ -1,1 +1,1 @@
-"""A plan for people: charts, words, tables and one HTML page."""
+"""The study of a scenario for people: charts, words, tables and one HTML page. Nothing here simulates."""

@@ -1,1 +1,4 @@
-"""The routes, one file for each kind of thing. Each function is one route."""
+"""The routes, one file for each kind of thing: each function is one route, with its query, body and answer as types.
+
+How routes are found, read and authenticated is beside this folder; commands and questions are in `control`.
+"""

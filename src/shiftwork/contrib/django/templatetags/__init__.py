@@ -1,1 +1,1 @@
-"""The tags of our templates."""
+"""The tags of our templates. Django finds them by the name of their file."""

@@ -1,1 +1,1 @@
-"""`manage.py shiftwork`."""
+"""`manage.py shiftwork`. Django finds a command by the name of its file."""

@@ -1,12 +1,12 @@
-"""A plan in words and tables, for the terminal and for the page. Cells are texts and whole numbers."""
+"""The study of a scenario in words and tables, for the terminal and for the page. Cells are texts and whole numbers."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from shiftwork.core.words import counted, number, seconds
-from shiftwork.sim.planning import ScenarioPlan
 from shiftwork.sim.scenario import Scenario
 from shiftwork.sim.simulated import PoolCourse, Simulated
+from shiftwork.sim.study import ScenarioStudy
 from shiftwork.sim.suggest import Suggestion
 
 Cell = str | int | None
@@ -19,7 +19,7 @@ POOLS = (
 CHANGES = ("POOL", "OPTION", "NOW", "SUGGESTED")
 
 
-def configuration_rows(plan: ScenarioPlan) -> list[list[Cell]]:
+def configuration_rows(study: ScenarioStudy) -> list[list[Cell]]:
     """Return one row for each configuration, under `CONFIGURATIONS`."""
     return [
         [
@@ -30,18 +30,18 @@ def configuration_rows(plan: ScenarioPlan) -> list[list[Cell]]:
             one.steps,
             f"{one.slot_hours:,.1f}",
             _share(one.busy_hours, one.slot_hours),
-            cost(plan.scenario, one.cost),
-            _targets(plan.scenario, one),
+            cost(study.scenario, one.cost),
+            _targets(study.scenario, one),
         ]
-        for name, one in plan.simulated.items()
+        for name, one in study.simulated.items()
     ]
 
 
-def pool_rows(plan: ScenarioPlan) -> list[list[Cell]]:
+def pool_rows(study: ScenarioStudy) -> list[list[Cell]]:
     """Return one row for each pool of each configuration, under `POOLS`."""
     return [
-        [configuration, *_pool(plan.scenario, pool, course)]
-        for configuration, one in plan.simulated.items()
+        [configuration, *_pool(study.scenario, pool, course)]
+        for configuration, one in study.simulated.items()
         for pool, course in one.pools.items()
     ]
 
@@ -54,25 +54,28 @@ def _pool(scenario: Scenario, name: str, course: PoolCourse) -> Iterator[Cell]:
     yield from (_share(course.busy_hours, course.slot_hours), cost(scenario, course.cost))
 
 
-def worker_rows(plan: ScenarioPlan) -> list[list[Cell]]:
+def worker_rows(study: ScenarioStudy) -> list[list[Cell]]:
     """Return the 99th percentile of waiting of each worker, by configuration."""
-    workers = list(dict.fromkeys(worker for one in plan.simulated.values() for worker in one.workers))
+    workers = list(dict.fromkeys(worker for one in study.simulated.values() for worker in one.workers))
     return [
-        [worker, *(wait(one.workers[worker].p99) if worker in one.workers else None for one in plan.simulated.values())]
+        [
+            worker,
+            *(wait(one.workers[worker].p99) if worker in one.workers else None for one in study.simulated.values()),
+        ]
         for worker in workers
     ]
 
 
-def findings(plan: ScenarioPlan) -> Iterator[str]:
+def findings(study: ScenarioStudy) -> Iterator[str]:
     """Yield what is worth a sentence: what was missed, what does not end, what is saved, what breaks first."""
-    hours = plan.scenario.length / 3600
-    for name, one in plan.simulated.items():
+    hours = study.scenario.length / 3600
+    for name, one in study.simulated.items():
         if one.missed:
             yield f"{name}: {'; '.join(one.missed)}"
         for pool, course in one.pools.items():
             yield from _troubles(name, pool, course)
-        if name in plan.fixed and not one.missed:
-            sizes = plan.fixed[name]
+        if name in study.fixed and not one.missed:
+            sizes = study.fixed[name]
             slots = sum(sizes.values())
             saved = 1 - one.slot_hours / (slots * hours)
             listed = f" ({', '.join(f'{pool} {n}' for pool, n in sizes.items())})" if len(sizes) > 1 else ""
@@ -81,7 +84,7 @@ def findings(plan: ScenarioPlan) -> Iterator[str]:
                 f"{listed}, which is {number(slots * hours)} slot-hours: {saved:.0%} saved"
             )
         if not one.missed:
-            yield f"{name}: {plan.breaks[name].words}"
+            yield f"{name}: {study.breaks[name].words}"
 
 
 def _troubles(name: str, pool: str, course: PoolCourse) -> Iterator[str]:
@@ -93,9 +96,9 @@ def _troubles(name: str, pool: str, course: PoolCourse) -> Iterator[str]:
         yield f"{name}: {counted(course.dead, 'job')} of {pool} failed as often as they may"
 
 
-def change_rows(plan: ScenarioPlan, suggestion: Suggestion) -> list[list[Cell]]:
+def change_rows(study: ScenarioStudy, suggestion: Suggestion) -> list[list[Cell]]:
     """Return what to change, under `CHANGES`."""
-    before = plan.scenario.configurations[suggestion.base].pools
+    before = study.scenario.configurations[suggestion.base].pools
     return [
         [pool, option, toml(getattr(before[pool], option)), toml(value)]
         for pool, changes in suggestion.changes.items()
@@ -103,15 +106,15 @@ def change_rows(plan: ScenarioPlan, suggestion: Suggestion) -> list[list[Cell]]:
     ]
 
 
-def suggestion_words(plan: ScenarioPlan, suggestion: Suggestion) -> str:
+def suggestion_words(study: ScenarioStudy, suggestion: Suggestion) -> str:
     """Return what the search found, in one sentence."""
-    before, after = plan.simulated[suggestion.base], suggestion.simulated
+    before, after = study.simulated[suggestion.base], suggestion.simulated
     tried = counted(suggestion.trials, "trial")
     if not any(suggestion.changes.values()):
         return f"no change makes {suggestion.base} cheaper at the same targets ({tried})"
     hours = f"{after.slot_hours:,.1f} slot-hours instead of {before.slot_hours:,.1f}"
     price = (
-        f" and {cost(plan.scenario, after.cost)} instead of {cost(plan.scenario, before.cost)}" if before.cost else ""
+        f" and {cost(study.scenario, after.cost)} instead of {cost(study.scenario, before.cost)}" if before.cost else ""
     )
     share = 1 - after.slot_hours / before.slot_hours
     verdict = "all targets met" if not after.missed else "; ".join(after.missed)

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from shiftwork import ConfigurationError
-from shiftwork.sim.planning import plan_scenario
 from shiftwork.sim.reading import read_scenario
 from shiftwork.sim.scenario_limits import MOST_ATTEMPTS, MOST_FILE_BYTES, refuse_size
+from shiftwork.sim.study import study_scenario
 from shiftwork.sim.traffic import multiplied
 from tests.cli.terminal import Terminal
 from tests.sim.scenarios import changed, small
@@ -71,9 +71,9 @@ def test_a_bomb_is_refused_in_words_and_at_once(bomb: str) -> None:
 
 def test_more_load_is_counted_before_it_is_simulated() -> None:
     with pytest.raises(ConfigurationError, match="1,000,000,000 runs of jobs; at most 2,000,000"):
-        plan_scenario(multiplied(small(), 1e6))
+        study_scenario(multiplied(small(), 1e6))
     with pytest.raises(ConfigurationError, match="runs of jobs"):
-        plan_scenario(small(), search=True, headroom=1e6)
+        study_scenario(small(), search=True, headroom=1e6)
     refuse_size(small(), load=MOST_ATTEMPTS / 1_000)
 
 

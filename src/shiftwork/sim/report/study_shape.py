@@ -1,33 +1,33 @@
-"""A plan as a JSON document: instants are ISO 8601 in UTC, durations are seconds."""
+"""The study of a scenario as a JSON document: instants are ISO 8601 in UTC, durations are seconds."""
 
 from datetime import UTC, datetime
 from typing import Any
 
 from msgspec import to_builtins
 
-from shiftwork.sim.planning import ScenarioPlan
 from shiftwork.sim.simulated import PoolCourse, Simulated
+from shiftwork.sim.study import ScenarioStudy
 from shiftwork.sim.suggest import Suggestion
 
 _DIGITS = 4
 
 
-def plan_shape(plan: ScenarioPlan) -> dict[str, Any]:
+def study_shape(study: ScenarioStudy) -> dict[str, Any]:
     """Return everything that was found out."""
-    scenario = plan.scenario
+    scenario = study.scenario
     return {
         "scenario": scenario.name,
         "start": _instant(scenario.start),
         "timezone": scenario.timezone,
         "length_seconds": scenario.length,
         "currency": scenario.currency,
-        "configurations": {name: _configuration(plan, name, one) for name, one in plan.simulated.items()},
-        "suggestion": None if plan.suggestion is None else _suggestion(plan.suggestion),
+        "configurations": {name: _configuration(study, name, one) for name, one in study.simulated.items()},
+        "suggestion": None if study.suggestion is None else _suggestion(study.suggestion),
     }
 
 
-def _configuration(plan: ScenarioPlan, name: str, one: Simulated) -> dict[str, Any]:
-    fixed, breaks = plan.fixed.get(name), plan.breaks[name]
+def _configuration(study: ScenarioStudy, name: str, one: Simulated) -> dict[str, Any]:
+    fixed, breaks = study.fixed.get(name), study.breaks[name]
     return {
         "jobs": one.jobs,
         "deepest": one.deepest,
@@ -40,7 +40,7 @@ def _configuration(plan: ScenarioPlan, name: str, one: Simulated) -> dict[str, A
         "missed": one.missed,
         "breaks": {"load": breaks.load, "what": breaks.what or None, "why": breaks.why or None},
         "fixed_slots": fixed,
-        "fixed_slot_hours": None if fixed is None else sum(fixed.values()) * plan.scenario.length / 3600,
+        "fixed_slot_hours": None if fixed is None else sum(fixed.values()) * study.scenario.length / 3600,
         "step_seconds": one.step,
         "pools": {pool: _pool(course) for pool, course in one.pools.items()},
         "workers": {worker: to_builtins(waits) for worker, waits in one.workers.items()},

@@ -1,4 +1,4 @@
-"""A whole plan of a scenario: every configuration simulated, compared with fixed pools, and loaded until it breaks."""
+"""A study of a scenario: every configuration simulated, compared with fixed pools, and loaded until it breaks."""
 
 from collections.abc import Callable, Sequence
 
@@ -17,7 +17,7 @@ Progress = Callable[[str, float], None]
 """Called with what is being done, and the share of it that is done."""
 
 
-class ScenarioPlan(Struct, frozen=True, kw_only=True):
+class ScenarioStudy(Struct, frozen=True, kw_only=True):
     """What was found out about a scenario."""
 
     scenario: Scenario
@@ -28,14 +28,14 @@ class ScenarioPlan(Struct, frozen=True, kw_only=True):
     suggestion: Suggestion | None = None
 
 
-def plan_scenario(
+def study_scenario(
     scenario: Scenario,
     names: Sequence[str] = (),
     *,
     search: bool = False,
     headroom: float = 1.0,
     progress: Progress = lambda _, __: None,
-) -> ScenarioPlan:
+) -> ScenarioStudy:
     """Simulate these configurations, by default all of them. With `search`, also search for a cheaper one."""
     for name in names:
         if name not in scenario.configurations:
@@ -62,7 +62,7 @@ def plan_scenario(
             fixed[name] = fixed_sizes(scenario, name, one)
         breaks[name] = breaking(scenario, name, one)
     progress("comparing", 1.0)
-    return ScenarioPlan(scenario=scenario, simulated=simulated, fixed=fixed, breaks=breaks, suggestion=suggestion)
+    return ScenarioStudy(scenario=scenario, simulated=simulated, fixed=fixed, breaks=breaks, suggestion=suggestion)
 
 
 def cheapest(simulated: dict[str, Simulated]) -> str:

@@ -1,4 +1,4 @@
-"""The plan as an HTML page: tables, what was found, and the curves of all configurations over each other."""
+"""The study of a scenario as an HTML page: tables, what was found, and all curves over each other."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -6,10 +6,9 @@ from typing import Final, Literal
 from zoneinfo import ZoneInfo
 
 from shiftwork.core.words import counted, seconds
-from shiftwork.sim.planning import ScenarioPlan
 from shiftwork.sim.report.chart import Chart, Curve, clock, evenly
 from shiftwork.sim.report.page import PageMoments, PageSection, PageTable, page
-from shiftwork.sim.report.plan_words import (
+from shiftwork.sim.report.study_words import (
     CHANGES,
     CONFIGURATIONS,
     POOLS,
@@ -23,16 +22,17 @@ from shiftwork.sim.report.plan_words import (
 )
 from shiftwork.sim.scenario import Scenario
 from shiftwork.sim.simulated import PoolCourse, Simulated
+from shiftwork.sim.study import ScenarioStudy
 
 MOST_LISTED_STEPS: Final = 500
 """How many scaling steps of a pool are listed."""
 
 
-def plan_page(plan: ScenarioPlan) -> str:
+def study_page(study: ScenarioStudy) -> str:
     """Return the page."""
-    scenario = plan.scenario
-    sections = [_summary(plan), _together(plan), *(_pool(plan, name) for name in _pools(plan))]
-    return page(scenario.name, sections, lead=lead(scenario, plan.simulated))
+    scenario = study.scenario
+    sections = [_summary(study), _together(study), *(_pool(study, name) for name in _pools(study))]
+    return page(scenario.name, sections, lead=lead(scenario, study.simulated))
 
 
 def lead(scenario: Scenario, simulated: dict[str, Simulated]) -> str:
@@ -48,17 +48,17 @@ def _day(at: datetime) -> str:
     return f"{at:%A} {at.day} {at:%B %Y %H:%M}"
 
 
-def _summary(plan: ScenarioPlan) -> PageSection:
-    names = list(plan.simulated)
+def _summary(study: ScenarioStudy) -> PageSection:
+    names = list(study.simulated)
     tables = [
-        _table("Configurations", CONFIGURATIONS, configuration_rows(plan)),
-        _table("Pools: how long jobs waited, and what it took", POOLS, pool_rows(plan)),
-        _table("The 99th percentile of waiting, by worker", ("WORKER", *names), worker_rows(plan)),
+        _table("Configurations", CONFIGURATIONS, configuration_rows(study)),
+        _table("Pools: how long jobs waited, and what it took", POOLS, pool_rows(study)),
+        _table("The 99th percentile of waiting, by worker", ("WORKER", *names), worker_rows(study)),
     ]
-    text = [f"{one}." for one in findings(plan)]
-    if plan.suggestion is not None:
-        text.insert(0, f"Suggested: {suggestion_words(plan, plan.suggestion)}.")
-        tables.append(_table("Suggested changes", CHANGES, change_rows(plan, plan.suggestion)))
+    text = [f"{one}." for one in findings(study)]
+    if study.suggestion is not None:
+        text.insert(0, f"Suggested: {suggestion_words(study, study.suggestion)}.")
+        tables.append(_table("Suggested changes", CHANGES, change_rows(study, study.suggestion)))
     return PageSection(title="Side by side", text=text, tables=tables)
 
 
@@ -69,25 +69,25 @@ def _table(caption: str, titles: Sequence[str], rows: Sequence[Sequence[Cell]]) 
     )
 
 
-def _together(plan: ScenarioPlan) -> PageSection:
-    everything = {name: [*one.pools.values()] for name, one in plan.simulated.items()}
-    return PageSection(title="All pools together", charts=[*_charts(plan, everything)])
+def _together(study: ScenarioStudy) -> PageSection:
+    everything = {name: [*one.pools.values()] for name, one in study.simulated.items()}
+    return PageSection(title="All pools together", charts=[*_charts(study, everything)])
 
 
-def _pool(plan: ScenarioPlan, pool: str) -> PageSection:
-    those = {name: [one.pools[pool]] for name, one in plan.simulated.items() if pool in one.pools}
-    moments = [_moments(plan.scenario, name, course) for name, (course,) in those.items() if course.steps]
-    return PageSection(title=f"Pool {pool}", charts=[*_charts(plan, those)], moments=moments)
+def _pool(study: ScenarioStudy, pool: str) -> PageSection:
+    those = {name: [one.pools[pool]] for name, one in study.simulated.items() if pool in one.pools}
+    moments = [_moments(study.scenario, name, course) for name, (course,) in those.items() if course.steps]
+    return PageSection(title=f"Pool {pool}", charts=[*_charts(study, those)], moments=moments)
 
 
-def _pools(plan: ScenarioPlan) -> list[str]:
-    return list(dict.fromkeys(pool for one in plan.simulated.values() for pool in one.pools))
+def _pools(study: ScenarioStudy) -> list[str]:
+    return list(dict.fromkeys(pool for one in study.simulated.values() for pool in one.pools))
 
 
-def _charts(plan: ScenarioPlan, courses: dict[str, list[PoolCourse]]) -> Iterator[Chart]:
-    scenario = plan.scenario
-    step = next(iter(plan.simulated.values())).step
-    styles = list(plan.simulated)
+def _charts(study: ScenarioStudy, courses: dict[str, list[PoolCourse]]) -> Iterator[Chart]:
+    scenario = study.scenario
+    step = next(iter(study.simulated.values())).step
+    styles = list(study.simulated)
 
     def curves(part: str) -> list[Curve]:
         return [
