@@ -1,4 +1,4 @@
-"""What an orchestrator has on one store and one clock. A test puts another composition in its place for a while."""
+"""Control and node factory for one store and one clock; `app.testing()` swaps it."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING

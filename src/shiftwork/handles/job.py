@@ -114,7 +114,7 @@ class Job(Generic[R_co]):
 
     @property
     def secrets(self) -> Secrets | None:
-        """Tell which of its arguments must not be shown; None if all may be."""
+        """Return the redaction rules for its arguments, or None."""
         return self._access.secrets
 
     @property
