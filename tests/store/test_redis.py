@@ -474,6 +474,15 @@ def test_no_part_of_a_script_hides_a_name_of_another(name: str) -> None:
     assert sorted({one for one in locals_ if locals_.count(one) > 1} - {"_"}) == []
 
 
+def test_lua_files_that_are_named_exist() -> None:
+    sources = Path(lua.__file__).parents[2]
+    files = {path.name for path in sources.rglob("*.lua")}
+    texts = [path.read_text(encoding="utf-8") for path in sources.rglob("*") if path.suffix in {".py", ".lua"}]
+    named = {name for text in texts for name in re.findall(r"(?<![\w.])\w+\.lua\b", text)}
+    assert named - files == set()
+    assert len(named) > 10
+
+
 def test_the_layout_is_what_the_scripts_say() -> None:
     assert struct.calcsize("<BHHIIddddd") == 53
 

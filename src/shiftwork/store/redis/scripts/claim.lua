@@ -26,7 +26,7 @@ if ids then
 end
 
 local function load_full()
--- include: pending_writes, gates, jobs, release_fast, needs, release_full, waking, admission, claim_full
+-- include: pending_writes, gates, jobs, release_fast, needs, release_full, admission, claim_full
 end
 
 return load_full()()

@@ -2,7 +2,7 @@
 
 -- ══ promote ══════════════════════════════════════════════════════════════════════════════════════════════════════════
 -- include: shards, keys, job_state, pending_writes, jobs, release_fast, needs, release_full, worker_state,
--- include: gates, waking, cancelling
+-- include: gates, cancelling
 
 -- promote: now, n, the reason for cancelling expired jobs. Returns the topics, how many jobs were queued or cancelled, the
 -- worker of each that had expired, and when the next one is due and the next one expires.
@@ -58,8 +58,7 @@ local next_expiry = call('ZRANGE', P .. 'expiring', 0, 0, 'WITHSCORES')[2]
 return { rung(), #due + #expiring, late, next_due or '', next_expiry or '' }
 
 -- ══ reap ═════════════════════════════════════════════════════════════════════════════════════════════════════════════
--- include: shards, keys, job_state, pending_writes, jobs, release_fast, needs, release_full, gates,
--- include: waking
+-- include: shards, keys, job_state, pending_writes, jobs, release_fast, needs, release_full, gates
 
 -- reap: now, holder, n. Returns the topics, and {the instance that lost it, id, all fields} for each job.
 
