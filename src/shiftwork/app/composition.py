@@ -1,4 +1,4 @@
-"""What an orchestrator has on one store and one clock. A test puts another composition in its place for a while."""
+"""Control and node factory for one store and one clock; `app.testing()` swaps it."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
@@ -60,7 +60,7 @@ class Composition:
         return self._new_node(registry, self.settings, setup, hooks or self._hooks)
 
     def new_visitor(self, registry: Registry) -> "Node":
-        """Return a node for one errand, which never leads."""
+        """Return a node that serves one triggered run, and never leads."""
         return self._new_node(registry, self.settings.visitor(), None, self._hooks)
 
     def _new_node(
