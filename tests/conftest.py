@@ -55,7 +55,7 @@ LONGEST_FIRST: Final = tuple(
         "store/test_postgres_plans",
         "system/test_embedded",
         "store/test_postgres_silence",
-        "store/test_sqlite_groups",
+        "store/test_sqlite_calls",
         "system/test_kill",
         "security/test_encryption",
         "store/test_web_on_every_store",

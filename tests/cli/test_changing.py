@@ -138,9 +138,9 @@ def test_a_live_job_is_not_discarded(shop: Terminal) -> None:
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("retry", "which jobs? Give their IDs, or --dead"),
-        ("cancel", "which jobs? Give their IDs, or --waiting, --all or --flow"),
-        ("discard --worker resize", "which jobs? Give their IDs, or --dead"),
+        ("retry", "No jobs selected: give IDs, or --dead"),
+        ("cancel", "No jobs selected: give IDs, or --waiting, --all or --flow"),
+        ("discard --worker resize", "No jobs selected: give IDs, or --dead"),
         ("retry x --dead", "name jobs by ID, or select them with --dead, --group or --flow, not both"),
         ("retry x --rate 1/s", "--rate is for many jobs"),
         ("cancel x --worker resize", "name jobs by ID, or select them"),

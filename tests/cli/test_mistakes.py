@@ -12,7 +12,7 @@ WRONG_WORDS = [
     ("run shop --port 8000 --no-web", "--port needs the web, which --no-web turns off; remove one of them"),
     ("jobs --status running", "'running' is not one of"),
     ("jobs --limit 0", "not in the range"),
-    ("retry --store sqlite:///a.db", "which jobs? Give their IDs, or --dead, --group or --flow"),
+    ("retry --store sqlite:///a.db", "No jobs selected: give IDs, or --dead, --group or --flow"),
     ("jobs", "which store? Give --store URL or --app MODULE:NAME"),
     ("jobs --store jobs.db", "--store: 'jobs.db' is not a store URL; for a SQLite file, write sqlite:///jobs.db"),
 ]

@@ -181,7 +181,7 @@ WRONG = [
         "pool_unplaced",
         "p",
         "degraded",
-        "more workers than fit on any node: no suitable node has 4 cores free",
+        "more slots than fit on any node: no suitable node has 4 cores free",
     ),
     (
         pool(served=False, queued=1, hosting="ready", unplaced="no memory"),

@@ -474,6 +474,15 @@ def test_no_part_of_a_script_hides_a_name_of_another(name: str) -> None:
     assert sorted({one for one in locals_ if locals_.count(one) > 1} - {"_"}) == []
 
 
+def test_lua_files_that_are_named_exist() -> None:
+    sources = Path(lua.__file__).parents[2]
+    files = {path.name for path in sources.rglob("*.lua")}
+    texts = [path.read_text(encoding="utf-8") for path in sources.rglob("*") if path.suffix in {".py", ".lua"}]
+    named = {name for text in texts for name in re.findall(r"(?<![\w.])\w+\.lua\b", text)}
+    assert named - files == set()
+    assert len(named) > 10
+
+
 def test_the_layout_is_what_the_scripts_say() -> None:
     assert struct.calcsize("<BHHIIddddd") == 53
 
@@ -569,7 +578,12 @@ async def _finish_plain_jobs_beside_others(store: Store) -> None:
     await add(store, *(job(f"mixed {n}", "wvu"[n % 3], pool="m", flow="f" if n % 2 else None) for n in range(18)))
     await add(store, *(job(f"needs {n}", needs=(Need(f"mixed {n}"),), pool="m") for n in range(3)))
     await add(store, job("keyed", "u", pool="m", key="k", needs=(Need("mixed 0"),)))
-    claimed = {one.id: one for one in await claim(store, 18, pool="m", now=NOW + 41, workers=["w", "v", "u"])}
+    await add(store, *(job(f"keyed {n}", "w", pool="m", key="k", head_start=float(n)) for n in range(3)))
+    await add(store, job("expires", "v", pool="m", head_start=2.0, expires_at=NOW + 900))
+    crew = ["w", "v", "u"]
+    taken = [one for n in (3, 4, 5, 20) for one in await claim(store, n, pool="m", now=NOW + 41, workers=crew)]
+    claimed = {one.id: one for one in taken}
+    assert list(claimed) == ["expires", "keyed 2", *sorted(f"mixed {n}" for n in range(18))]
     ended = []
     for n in range(18):
         one, wrong = claimed[f"mixed {n}"], (n % 3 == 0 and n % 2 == 1) or n in {4, 7}
@@ -603,7 +617,12 @@ def everything(server: Server, place: str) -> dict[bytes, Any]:
 
 FULL_ONLY = {
     "add_fast": "local rest, woken = {}, {} for n = 1, many do rest[n] = n end",
-    "claim_fast": "",
+    "claim_fast": """
+        local function next_of_one_worker() end
+        local function start_fast(ids)
+          local rest = {} for n = 1, #ids do rest[n] = n end
+          return {}, rest, next_fences(#ids), read_all(STATE, ids), read_all(INFO, ids), read_all(PAYLOAD, ids)
+        end""",
     "finish_fast": (
         "local accepted, rest, ends, left, gated, woken = {}, {}, {}, {}, {}, {} for n = 1, many do rest[n] = n end"
     ),

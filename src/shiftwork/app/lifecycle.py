@@ -168,7 +168,7 @@ class Lifecycle:
     def _refuse_inside_a_job(self) -> None:
         task = asyncio.current_task()
         if any(run.task is task for instance in self.pool_instances for run in instance.runs.active.values()):
-            message = "a job cannot wait for the stop that waits for it; run stop() in a task of its own instead"
+            message = "stop() inside a job would deadlock; use asyncio.create_task(app.stop())"
             raise LifecycleError(message)
 
     def hurry(self) -> None:

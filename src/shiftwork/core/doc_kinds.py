@@ -179,7 +179,7 @@ READ_BY_CLAIMS: Final[dict[str, Kind[Any]]] = {kind.name: kind for kind in (GATE
 """The kinds that decide whether a job may start. A store lets people know when such a record is damaged."""
 
 SCHEDULE_PART: Final = Kind("schedules:PART", dict[str, bytes], empty={})
-"""A part of the stored schedules; `core.schedules.stored` says what the kind of its record is called."""
+"""A part of the stored schedules; the kind of its record has another name: see `core.schedules.stored`."""
 FIRED_PART: Final = Kind("fired:PART", dict[str, Place], empty={})
 """How far the schedules of one part have fired; see there."""
 STORED_SCHEDULE: Final = Kind("stored schedule", StoredSchedule)
@@ -190,7 +190,7 @@ ATTEMPT: Final = Kind("attempt", Attempt)
 
 
 def read_event(seq: int, body: bytes) -> Event:
-    """Return an event under its number; a damaged one says that it is."""
+    """Decode an event; damaged bytes become an event that says so."""
     event = EVENT.decode(body)
     if event is not None:
         return replace(event, seq=seq)
@@ -199,7 +199,7 @@ def read_event(seq: int, body: bytes) -> Event:
 
 
 def read_attempt(body: bytes) -> Attempt:
-    """Return an attempt; a damaged one says that it is."""
+    """Decode an attempt; damaged bytes become an attempt that says so."""
     attempt = ATTEMPT.decode(body)
     if attempt is not None:
         return attempt
@@ -207,12 +207,12 @@ def read_attempt(body: bytes) -> Attempt:
 
 
 def damaged_docs(docs: Iterable[Doc]) -> list[str]:
-    """Return in words which of these records cannot be read, why, and what follows from that."""
+    """Explain which of these records cannot be read, why, and with which consequence."""
     return [why for doc in docs if (why := damaged_doc(doc)) is not None]
 
 
 def damaged_doc(doc: Doc) -> str | None:
-    """Return in words why a record cannot be read, and what follows from that; None if it can."""
+    """Explain why a record cannot be read, and with which consequence; None if it can be read."""
     if doc.kind not in KINDS:  # a schema, or schedules: those who read them say so
         return None
     why = KINDS[doc.kind].damage(doc.body)

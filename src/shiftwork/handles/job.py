@@ -114,7 +114,7 @@ class Job(Generic[R_co]):
 
     @property
     def secrets(self) -> Secrets | None:
-        """Return the redaction rules for its arguments; None if all may be shown."""
+        """Return the redaction rules for its arguments, or None."""
         return self._access.secrets
 
     @property

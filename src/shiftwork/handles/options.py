@@ -50,7 +50,7 @@ def changed(options: CheckedJobOptions, worker: str, given: JobOptions) -> Check
         except ConfigurationError as error:
             message = f"{worker}: {option} {error}"
             raise PayloadTypeError(message) from None
-    if "delay_seconds" in values or "run_at" in values:  # the one that is given last holds
+    if "delay_seconds" in values or "run_at" in values:  # the last of run_at and delay_seconds wins
         values = {"delay_seconds": None, "run_at": None} | values
     return replace(options, **values)
 

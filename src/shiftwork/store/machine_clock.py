@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from shiftwork.core.steady_time import TOLERANCE_SECONDS, Anchor, Reading, Verdict, Vote, tell
+from shiftwork.core.steady_time import TOLERANCE_SECONDS, Anchor, Reading, Verdict, Vote, steady_time
 
 logger: Final = logging.getLogger("shiftwork")
 
@@ -74,7 +74,7 @@ class SteadyClock:
     def time(self) -> float:
         """Return the time of the store."""
         now = self._read()
-        verdict = tell(self._anchor, now, self._votes, "me")
+        verdict = steady_time(self._anchor, now, self._votes, "me")
         self._anchor = verdict.anchor or self._anchor
         self._votes = {} if verdict.vote is None else {"me": verdict.vote}
         self._log.note(verdict, now)

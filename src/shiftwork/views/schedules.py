@@ -36,7 +36,7 @@ class ScheduleView(Struct, frozen=True, kw_only=True):
     max_retries: int | None
     """Instead of the worker's; None if it has none of its own."""
     timeout_seconds: float | None
-    """Likewise."""
+    """Instead of the worker's; None if it has none of its own."""
     expires_seconds: float | None
     """After how long its jobs are cancelled if they have not started."""
     tags: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""The JSON of answers. Sentences are texts in it; whoever asks for their parts gets these instead.
+"""The JSON of answers. Sentences are texts in it; a client that asks for their parts gets those instead.
 
 A request with the header `Shiftwork-Sentences: KEY` gets every sentence of ours as `{KEY: [template, values]}`, with
 such objects among the values. The client chooses the key at random, so that no payload of a job looks like a sentence.

@@ -165,7 +165,7 @@ def _wanted(
         message = f"name jobs by ID, or select them with {flags}, not both"
         raise click.UsageError(message)
     if not statuses:
-        message = f"which jobs? Give their IDs, or {flags}"
+        message = f"No jobs selected: give IDs, or {flags}"
         raise click.UsageError(message)
     return {"status": statuses} | given
 

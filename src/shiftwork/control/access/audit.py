@@ -1,7 +1,7 @@
 """The audit: an event for every change that a person or a program makes, saying who made it.
 
 It is written in `control` and nowhere else, so a change leaves the same event whether it comes from a program, the
-command line or the web. Whoever made it is the token's name over HTTP, otherwise the user of this machine.
+command line or the web. Over HTTP its author is the token's name, otherwise the user of this machine.
 """
 
 import getpass

@@ -1,4 +1,4 @@
-"""Health in values: the facts that a verdict is made from, a problem, the verdict. The rules are in `judging`."""
+"""Health in values: the facts that a verdict is made from, a problem, the verdict. The rules are in `verdict`."""
 
 from collections.abc import Sequence
 from typing import Final, Literal
@@ -44,10 +44,10 @@ class Problem(Struct, frozen=True):
     remedy: str
     severity: Severity = "warning"
     since: float | None = None
-    """When it began; None if that cannot be known: `core.health.health_values` says when."""
+    """When it began; None if that cannot be known (see `Noticed`)."""
     target: str = ""
     """Where it is solved: "pool:NAME", "worker:NAME", "node:NAME", "flow:ID", "breaker:NAME", "dead:POOL", "dead" (of
-    several pools), "store" or "leader"; empty if that is nowhere in particular."""
+    several pools), "store" or "leader"; empty if there is no such place."""
 
 
 class Finding(Struct, frozen=True):
@@ -105,7 +105,7 @@ class InstanceFacts(Struct, frozen=True, kw_only=True):
 
 
 class Strays(Struct, frozen=True):
-    """The runs of an instance that were given up on and go on regardless. Only their own node knows of them."""
+    """The runs of an instance that exceeded their timeout and still occupy threads. Only its node knows them."""
 
     runs: int = 0
     since: float | None = None
@@ -250,7 +250,14 @@ def gist(error: str) -> str:
 
 
 class Noticed(Struct, frozen=True):
-    """When the leader first saw the problems that last."""
+    """When the leader first saw the problems that last.
+
+    Most problems come with the time at which they began: a lease that ended, a job that was due, a person's change. For
+    the others (dead letters, processes that cannot start, a missing key …) the leader, which looks every few seconds,
+    records when it first saw them. `Problem.since` stays None only where that cannot be known: until the leader's next
+    look, while no node leads, where a command has just begun to ask a store that does not answer, and for findings of
+    the doctor, which are true of the moment in which it looks.
+    """
 
     since: dict[str, float] = {}
     """By code and subject, with a space between them."""

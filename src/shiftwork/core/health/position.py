@@ -1,4 +1,4 @@
-"""Where is a job in the queue of its pool? How much of it a store counts, and what stands for the rest."""
+"""The position of a job in the queue of its pool: how much of it a store counts, and how the rest is estimated."""
 
 from collections.abc import Collection, Sequence
 from typing import Final
@@ -9,11 +9,12 @@ from shiftwork.core.observing.pool_stats import Stats
 
 COUNTED_OWN: Final = 50_000
 COUNTED: Final = 10_000
-"""How many jobs ahead a store counts of the job's own worker, and of each other: beyond that it is `about`."""
+"""How many jobs ahead a store counts of the job's own worker, and of each other one. Larger numbers are estimated
+(`about`)."""
 LANES: Final = 30
 """Of how many workers a store counts jobs ahead, beginning with the own and then those that have most."""
 EXACT: Final = 1_000
-"""Up to this position it is shown as exact; further back it is "about", because others overtake while one reads."""
+"""Up to this position it is shown as exact; further back it is "about", because other jobs overtake meanwhile."""
 
 
 class QueuePlace(Struct, frozen=True, order=True):

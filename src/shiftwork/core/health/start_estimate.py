@@ -6,8 +6,8 @@ rank start first, as a claim does, until it is the job's turn. So what a rate li
 takes no slot from the others, and a job behind them waits for its own gates alone.
 
 It is an estimate: every run takes the average, running jobs end evenly spread over that time, and nothing arrives but
-what `Overtaking` says. Very long queues are run forward in pieces of several jobs. What cannot be known is no number:
-then `starts_in` returns None, and whoever asks says why.
+what `Overtaking` says. Very long queues are run forward in pieces of several jobs. Where it cannot be
+known, `starts_in` returns None, and the caller explains why.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

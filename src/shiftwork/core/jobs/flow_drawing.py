@@ -4,7 +4,7 @@ A job stands behind every job that it waits for: those that it needs, and those 
 box holds the jobs of one worker at one depth, so a flow of 10,000 jobs has few boxes.
 
 The critical path goes back from the job that ended last, each time to the job that ended last of those that it waited
-for. A job that has not ended counts as ending after all that have, and so does a dead one: it holds what needs it.
+for. A job that has not ended counts as ending after all that have, and so does a dead one: what needs it cannot run.
 """
 
 from collections import defaultdict

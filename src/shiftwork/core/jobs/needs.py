@@ -1,4 +1,4 @@
-"""Flows: when a job that waits for others is released, and what it is handed of them.
+"""Flows: when a job that waits for others is released, and what it learns of them.
 
     the needed job is   completed   dead, cancelled or stranded    any other
     the need is         met         met, if any end will do        not met
@@ -20,7 +20,7 @@ wait for it.
 A job that another one waits for cannot be discarded. An ended job is not pruned while a live or dead job waits for it;
 nor while a job of its flow is live or dead, because that one may need its result; nor, if it has completed, while a job
 of its flow is cancelled, because that one may be retried; nor while the job that a flow is named after, which has added
-all of it while it ran, is live or dead, because it may run again and add the same jobs. It is looked at again after
+all of it while it ran, is live or dead, because it may run again and add the same jobs. It is checked again after
 `POSTPONED` seconds. If it is pruned while a cancelled job waits for it, that need is met.
 
 A job that waits for any end of others may ask what failed before it. These are the jobs that it was added to wait for
@@ -29,8 +29,8 @@ number of jobs. Where a needed job has completed, nothing before it counts, nor 
 that was retried in the meantime is not among them.
 
 The memory store calls the functions about releasing, and the SQLite store all of them but `released`, which its
-statement `release_jobs` repeats. Redis (release_fast.lua, needs.lua) and PostgreSQL (flows.sql) repeat them; the suite
-compares every store with the memory store.
+statement `release_jobs` repeats. Redis (release_fast.lua, needs.lua and, for pruning, lead.lua) and PostgreSQL
+(flows.sql) repeat them; the suite compares every store with the memory store.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -46,10 +46,10 @@ from shiftwork.core.values.envelopes import revealed
 # ── releasing ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 POSTPONED: Final = 60.0
-"""How many seconds later an ended job is looked at again that its flow still needs."""
+"""How many seconds later an ended job that its flow still needs is checked again."""
 LOST: Final = (JobStatus.DEAD, JobStatus.CANCELLED)
 """The statuses of jobs that have ended and did not complete."""
-SETTLED: Final = (JobStatus.COMPLETED, JobStatus.CANCELLED)
+NEED_NO_RESULTS: Final = (JobStatus.COMPLETED, JobStatus.CANCELLED)
 """The statuses of jobs that need no result of another job any longer."""
 
 
@@ -87,9 +87,9 @@ def is_kept(status: JobStatus, in_flow: Mapping[JobStatus, int], *, founder: Job
     `in_flow` has the numbers of jobs in its flow, `founder` is the status of the job that the flow is named after, if
     there is one, and `awaited` says whether a live or dead job waits for it.
     """
-    unsettled = any(n for one, n in in_flow.items() if one not in SETTLED)
-    unsettled = unsettled or (founder is not None and founder not in SETTLED)
-    return awaited or unsettled or (status is JobStatus.COMPLETED and in_flow.get(JobStatus.CANCELLED, 0) > 0)
+    unfinished = any(n for one, n in in_flow.items() if one not in NEED_NO_RESULTS)
+    unfinished = unfinished or (founder is not None and founder not in NEED_NO_RESULTS)
+    return awaited or unfinished or (status is JobStatus.COMPLETED and in_flow.get(JobStatus.CANCELLED, 0) > 0)
 
 
 def released(job: JobRecord, now: float) -> JobRecord:

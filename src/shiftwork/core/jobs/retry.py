@@ -59,7 +59,7 @@ HAND_BACK_SECONDS: Final = 60.0
 """A job that is handed back more often than this within this time, though nothing asked its runs to stop, is dead: it
 would start for ever. A node that stops, a lost lease and a neighbour's crash are reasons, however often they occur."""
 TIMEOUT: Final = ("TimeoutError", "OSError", "Exception", "BaseException")
-"""The exception for which a run that took too long counts, with its bases."""
+"""A run that took too long counts as one that raised this exception; with its base classes."""
 CRASH_RETRY: Final = Retry(base_seconds=1.0, factor=4.0, max_seconds=60.0, jitter=0.1)
 
 

@@ -47,7 +47,7 @@ A job that is not started in time is cancelled: it expires. A claim clears `expi
 been claimed can expire. If it has expired when it is claimed, the instance cancels it instead of starting it.
 
 The memory store calls these functions, and SQLite those about outcomes. For the rest, SQLite, Redis (finish_full.lua,
-amend.lua) and PostgreSQL (the functions `finish`, `cancel`, `requeue` and `discard`) repeat the rules;
+amend.lua, cancelling.lua) and PostgreSQL (the functions `finish`, `cancel`, `requeue` and `discard`) repeat the rules;
 `tests.store.conformance.checks.core_rules` compares every store with them.
 """
 

@@ -61,7 +61,7 @@ def reviewed(outcome: Outcome, version: str, attempts: Sequence[Attempt], nodes:
             status=JobStatus.QUEUED,
             run_at=outcome.ended_at + delay,
             attempt=max(0, outcome.attempt - 1),
-            # One report for each version tells everything, however often the job goes back.
+            # One report for each version is enough, however often the job is handed back.
             report=None if known or report is None else replace(report, version=version),
             marks=EndKind.UNDECODABLE,
         )

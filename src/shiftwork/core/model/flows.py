@@ -29,6 +29,6 @@ class FlowMember(Struct, frozen=True):
     started_at: float | None
     ended_at: float | None
     options: bytes | None
-    """Which jobs it needs is in there (`core.jobs.run_options`)."""
+    """Its `RunOptions` in msgpack, which name the jobs that it needs."""
     stranded: bool = False
     """Whether it waits for a job that cannot complete unless a person retries one (`core.jobs.needs`)."""

@@ -1,4 +1,4 @@
-"""What a worker, a pool and a job are. Values only; every rule about them lives in a file of its own.
+"""What a job is: as it is added, claimed and kept. Values only; the rules are in `core.jobs`.
 
 The life of a job::
 
@@ -167,7 +167,7 @@ class NewJob(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Added(Struct, frozen=True, gc=False):
-    """What `add` returns for one `NewJob`: the id of the job it stands for, and whether that job is new."""
+    """What `add` returns for one `NewJob`: its id, or that of the job that it duplicates, and whether it is new."""
 
     id: str
     created: bool
@@ -228,7 +228,7 @@ class Attempt(Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Progress(Struct, frozen=True, gc=False):
-    """How far a running job says it is, and what it has logged."""
+    """The progress that a running job has reported, and what it has logged."""
 
     done: float | None
     """How much is done; None if the job does not say."""
@@ -293,7 +293,7 @@ class JobRecord(Struct, frozen=True, kw_only=True, gc=False):
     """The signal that it waits for, since it was handed back for that."""
     steps: tuple[Step, ...] = ()
     signals: tuple[Signal, ...] = ()
-    """Those that it has not taken. Like steps, only whole records have them."""
+    """The signals that it has not taken. Only whole records have them, and steps; lists leave both out."""
     options: bytes | None = None
     payload_size: int | None = None
     """How many bytes the payload has, if this is the record of a list and `payload` is only its beginning."""

@@ -1,4 +1,4 @@
-"""Structs of options that people write themselves, such as `Retry(…)`: a wrong argument is explained."""
+"""Option structs that people write themselves, such as `Retry(…)`, and that explain a wrong argument."""
 
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
@@ -29,7 +29,7 @@ _ELSEWHERE: Final[Mapping[str, str]] = {
     "for a worker use max_running, for a pool max_workers",
     "queue": "a pool has a queue of its own: app.register_pool(…), and a worker names its pool: pool=…",
 }
-"""Options that exist, but not here."""
+"""What to write instead of options that belong elsewhere."""
 
 _UNITS: Final = {"minutes": 60.0, "hours": 3600.0}
 _MILLISECONDS: Final = ("_ms", "_millis", "_milliseconds", "Ms", "Millis", "Milliseconds")

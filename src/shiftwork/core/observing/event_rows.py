@@ -1,7 +1,7 @@
-"""Which events a person means, and the rows in which they are shown.
+"""Which events match a filter, and the rows in which they are shown.
 
-Jobs of one worker that die of one error within a minute are one row: a service that is down would bury everything else
-under thousands of them. "One error" is what the dead-letter queue groups by (`core.observing.dead_groups`).
+Jobs of one worker that die of one error within a minute are one row: otherwise a service that is down would fill the
+page with thousands of rows. "One error" is what the dead-letter queue groups by (`core.observing.dead_groups`).
 """
 
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ _OF_POOLS: Final = frozenset({"pool", "health"})
 
 
 class EventFilter(Struct, frozen=True, kw_only=True):
-    """Which events are meant: all given conditions must hold."""
+    """Which events match: all given conditions must hold."""
 
     names: frozenset[str] = frozenset()
     """Their names; none means all."""
@@ -105,7 +105,7 @@ class EventRows:
 
 
 def rows_of(events: Iterable[Event], wanted: EventFilter) -> list[EventRow]:
-    """Return the events that are meant as rows; both the newest last."""
+    """Return the matching events as rows; both have the newest last."""
     matching = [event for event in events if wanted.matches(event)]
     rows = EventRows(len(matching))
     for event in reversed(matching):

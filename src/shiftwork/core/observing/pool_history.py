@@ -23,8 +23,8 @@ from shiftwork.core.observing.run_histograms import (
     run_quantile,
     runs,
     since,
+    split_by_worker,
     together,
-    told_apart,
     wait_quantile,
 )
 from shiftwork.core.observing.worker_hours import WorkerHour, WorkerTotals, arrived, busier, worker_totals
@@ -71,8 +71,9 @@ class Point(Struct, frozen=True, array_like=True):
     failed: int | None = None
     retried: int | None = None
     wait_p95: float | None = None
-    """The 95th percentile of the waits of the runs that ended; None if none did. `run_p95` likewise."""
+    """The 95th percentile of the waits of the runs that ended; None if none did."""
     run_p95: float | None = None
+    """The same for their run times."""
     arrived: int | None = None
     """How many attempts became due: new jobs, and retries."""
     run_seconds: float | None = None
@@ -109,7 +110,7 @@ class Before(Struct, frozen=True):
     """Whether every pool is listed: then one that is missing had no ended runs."""
     by_worker: Mapping[str, WorkerTotals] = {}
     every_worker: bool = True
-    """Whether every worker is listed, likewise."""
+    """Whether every worker is listed: then one that is missing had no ended runs."""
 
     def of(self, pool: str) -> EndedTotals | None:
         """Return how many runs had ended in the pool, if that is known."""
@@ -123,12 +124,12 @@ class Hour(Struct, array_like=True):
     """The number of the hour since the epoch."""
     moments: list[Moment] = []
     totals: dict[str, EndedTotals] = {}
-    """The totals at the last moment, from which the next leader continues. `worker_totals` likewise."""
+    """The totals at the last moment, from which the next leader continues."""
     old_runs: dict[str, list[int]] = {}
     """How long runs took, in the buckets of version 0.1, as a leader of that version wrote it."""
     workers: dict[str, WorkerHour] = {}
     worker_totals: dict[str, WorkerTotals] = {}
-    """The totals of these workers only: those without jobs take no room, and what one of them begins to do while the
+    """The same for these workers only: those without jobs take no room, and what one of them begins to do while the
     leader changes is not counted."""
     run_marks: dict[str, dict[str, int]] = {}
     """How long the runs took that ended in this hour: by pool, how often each mark was given."""
@@ -150,7 +151,7 @@ class Hour(Struct, array_like=True):
         return Before(
             self.moments[-1].at,
             # A leader of version 0.1 keeps the names of workers in marks that newer nodes gave.
-            {name: replace(one, marks=told_apart(one.marks)[0]) for name, one in self.totals.items()},
+            {name: replace(one, marks=split_by_worker(one.marks)[0]) for name, one in self.totals.items()},
             whole=len(self.totals) < MOST_POOLS,
             by_worker=self.worker_totals,
             every_worker=False,

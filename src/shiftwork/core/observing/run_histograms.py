@@ -6,7 +6,8 @@ across all processes. This module decides which marks a run gets, and reads them
     w0.7s            its job waited no longer than 0.7 seconds, and longer than the next lower of `BOUNDS`
     r20s@resize      it ran no longer than 20 seconds, and longer than the next lower bound; it was a run of the worker
                      "resize" (a space in a name is written as "@", which no name contains)
-    w>86400s         longer than the highest bound; r>86400s@resize likewise
+    w>86400s         its job waited longer than the highest bound
+    r>86400s@resize  it ran longer than the highest bound
     raised …         how it ended (`EndKind`), unless it returned
     retried          it failed, and its job runs again
     lease_lost       its instance vanished, and the leader took the job over
@@ -77,7 +78,7 @@ def marked(status: JobStatus, end: str, times: str) -> str:
 # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def told_apart(counts: Mapping[str, int]) -> tuple[dict[str, int], dict[str, dict[str, int]]]:
+def split_by_worker(counts: Mapping[str, int]) -> tuple[dict[str, int], dict[str, dict[str, int]]]:
     """Return the counts of a pool without the names of workers, and those of each worker."""
     of_pool: dict[str, int] = {}
     of_workers: dict[str, dict[str, int]] = {}

@@ -183,8 +183,9 @@ class WorkerRuns(Struct, frozen=True, kw_only=True):
     minutes: list[RunMinute]
     """The minutes in which runs ended, in order."""
     p50: float | None
-    """How long half of the runs took at most, in seconds; None if none ended. `p95` likewise."""
+    """How long half of the runs took at most, in seconds; None if none ended."""
     p95: float | None
+    """The same for 95 % of the runs."""
     longest: float | None
     """How long the longest run took at least: exactly, if no other run ended in its minute."""
     completed: int

@@ -31,11 +31,11 @@ from shiftwork.sentences import parts_of, plain, sentence, series
 PLAN_SECONDS: Final = 1.0
 """How often the leader plans."""
 REST_SECONDS: Final = 5.0
-"""How often a leader plans that is at rest; it is woken when something happens."""
+"""How often the leader plans while nothing happens; anything that happens wakes it."""
 SOON_SECONDS: Final = 0.2
 """How soon after the last plan a pool without a free slot is planned for again."""
 DRAIN_REMEMBERED_SECONDS: Final = 86_400.0
-"""How long a drained node that sends no beats stays drained: one that was frozen comes back as it was."""
+"""How long a node without beats stays drained, so that one that was frozen comes back as it was."""
 LOST_REMEMBERED_SECONDS: Final = 600.0
 """How long a node that vanished is reported, unless it is back or another one has started on its machine."""
 CORES_PER_PROCESS: Final = 1.0
@@ -127,14 +127,14 @@ def is_at_rest(planned: Planned, facts: PlanFacts, before: PlanMemory) -> bool:
     if sum(beat.machine is not None for beat in facts.beats) > 1:
         return False
     quiet = all(_is_quiet(before.windows.get(worker), seen) for worker, seen in planned.memory.windows.items())
-    return quiet and all(_is_settled(decision) for decision, _ in planned.decisions.values())
+    return quiet and all(_has_its_size(decision) for decision, _ in planned.decisions.values())
 
 
 def _is_quiet(before: WorkerWindow | None, seen: WorkerWindow) -> bool:
     return before is not None and not before.live and not seen.live and before.ended == seen.ended
 
 
-def _is_settled(decision: Decision) -> bool:
+def _has_its_size(decision: Decision) -> bool:
     """Return whether the pool has as many slots as it wants, and will not shrink after a while."""
     wanted = decision.memory.wanted
     return decision.action == "none" and bool(wanted) and wanted[-1][1] == decision.current

@@ -38,7 +38,7 @@ from shiftwork.sentences import sentence, series
 STEP_SECONDS: Final = 1.0
 """How far apart the steps are by which a pool shrinks."""
 UNSEEN_SECONDS: Final = 10.0
-"""After how long without a look nothing is known about what was wanted meanwhile."""
+"""After a longer time between two decisions, what was wanted in between counts as unknown."""
 STEPS: Final = 10
 """A large pool shrinks by one part in ten at a time."""
 SPARE: Final = 2.0
@@ -326,5 +326,5 @@ def _limit(bounds: Bounds, option: str, n: int) -> str:
 
 
 def _at_least(n: float) -> int:
-    """Return the number rounded up, but not because 0.1 x 30 is a hair above 3."""
+    """Return the number rounded up, unless it is above a whole number only by the rounding of floats."""
     return ceil(n - _HAIR)

@@ -1,7 +1,7 @@
-"""The beginnings of values that are too large to show whole: encoded values whose end is missing.
+"""Decodes the beginnings of values that are too large to show whole.
 
-A store cuts the bytes. What they say as far as they go is read here: a text ends with an ellipsis, a list or a dict
-ends early. A step and a signal end with their times, so of a cut one a store returns the first and the last bytes.
+A store truncates the bytes, and this decodes them as far as they go: a text ends with an ellipsis, a list or a dict
+ends early. A step and a signal end with their times, so a store returns their first and their last bytes.
 """
 
 import struct
@@ -49,7 +49,7 @@ _NOTHING: Final = object()
 
 
 class _CutValue:
-    """Reads MessagePack from the front, as far as it goes."""
+    """Reads truncated MessagePack from the front."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -123,7 +123,7 @@ class _CutValue:
 
 
 def beginning(data: bytes) -> Any:
-    """Return what a cut value says as far as it goes; None if that is nothing, or cannot be read."""
+    """Decode a truncated value as far as it goes; None if nothing of it can be decoded."""
     try:
         value = _CutValue(data).value()
     except (MsgspecError, UnicodeDecodeError, TypeError):
@@ -132,7 +132,7 @@ def beginning(data: bytes) -> Any:
 
 
 def read_step(body: bytes) -> Step:
-    """Return a stored step. Damaged bytes become a step that says so, which no function can continue from."""
+    """Decode a stored step. Damaged bytes become a step that says so; no function can continue from it."""
     try:
         return msgpack.decode(body, type=Step)
     except (MsgspecError, UnicodeDecodeError) as error:
@@ -140,7 +140,7 @@ def read_step(body: bytes) -> Step:
 
 
 def read_signal(body: bytes) -> Signal:
-    """Return a stored signal. Damaged bytes become a signal that says so."""
+    """Decode a stored signal. Damaged bytes become a signal that says so."""
     try:
         return msgpack.decode(body, type=Signal)
     except (MsgspecError, UnicodeDecodeError) as error:

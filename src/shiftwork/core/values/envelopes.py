@@ -113,7 +113,7 @@ def sealed_in(text: str | None) -> bytes | None:
 
 
 def replace_sealed(text: str, opened: Callable[[bytes], str | None]) -> str:
-    """Return the text with each encrypted value in it replaced by what it says, where that can be found out."""
+    """Return the text with the encrypted values in it decrypted, as far as `opened` can decrypt them."""
 
     def words(found: re.Match[str]) -> str:
         value = _value(found)

@@ -41,7 +41,7 @@ def is_too_deep(encoded: bytes) -> bool:
     except RecursionError:
         return True
     except (MsgspecError, UnicodeDecodeError, TypeError):
-        return False  # it cannot be read at all, which is not for us to say
+        return False  # it cannot be decoded at all, which others report
 
 
 def is_deep(value: Any) -> bool:

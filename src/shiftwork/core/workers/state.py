@@ -8,8 +8,9 @@
 * The failure that makes `disable_after` in a row disables the worker, once, with a reason that names count and error.
 * Enabling a worker clears its consecutive failures.
 
-The memory and SQLite stores call these functions. Redis (worker_state.lua) and PostgreSQL (`apply_verdicts` and
-`switch`) repeat them; `tests.store.conformance.checks.core_rules` compares every store with them.
+The memory and SQLite stores call these functions. Redis (worker_state.lua, finish_fast.lua for successes,
+amend.lua) and PostgreSQL (`apply_verdicts` and `switch`) repeat them; `tests.store.conformance.checks.core_rules`
+compares every store with them.
 """
 
 from collections.abc import Mapping

@@ -68,7 +68,7 @@ def claimed(flat: Sequence[Any], broken: dict[str, str]) -> list[Claimed]:
 
 
 def own_values(own: Sequence[Any], flags: int) -> dict[str, Any]:
-    """Return what few jobs have in i: their options, and their expiry as long as it holds."""
+    """Return the optional fields in i: the job's options, and its expiry as long as it holds."""
     if not own:
         return {}
     options, expires_at = own

@@ -1,15 +1,85 @@
--- claim, if at most one worker has queued jobs in the pool, and neither gates nor keys: as most calls of a busy pool are.
--- It makes few functions and tables, because the server makes them anew in each call. If it returns nothing, it has
--- written nothing.
+-- claim: plain jobs, where only ranks decide. A job is plain if it has no concurrency key and no progress, may not expire,
+-- does not wait for a signal and was not cancelled: as most jobs are. This part makes few functions and tables, because
+-- the server makes them anew in each call. A test compares what it writes with what claim_full.lua does.
 
-local function claim_fast(now, instance, pool, limit, wanted, edition)
-  if limit <= 0 or (edition and call('HGET', P .. 'gates', '\0') ~= edition) then
-    return nil
+-- Starts the plain ones of these jobs, which are in this order in the queues of these workers (or of one, as a text).
+-- Returns id, s, i and payload of each in one flat list, with gaps where a job is not plain; the positions of these jobs;
+-- the first of the fences, of which each job has its own; and what it has read of all jobs. If it is given the head of the
+-- only queue and its rank, as heads:POOL has them, it starts all jobs, or returns nothing and has written nothing.
+local function start_fast(ids, workers, head, was)
+  local states, infos, payloads = read_all(STATE, ids), read_all(INFO, ids), read_all(PAYLOAD, ids)
+  local many, rest, is_rest, in_flow = #ids, {}, {}, false
+  for n = 1, many do
+    local state, status, flags = states[n], nil, nil
+    if state and infos[n] and #state >= LENGTH then
+      status, flags = struct.unpack('<BH', state)
+    end
+    if status == STATUS_QUEUED and band(flags, UNUSUAL) == 0 then
+      in_flow = in_flow or band(flags, FLAG_IN_FLOW) ~= 0
+    elseif head then
+      return nil
+    else
+      rest[#rest + 1], is_rest[n] = n, true
+    end
   end
+  local fence, answer, saved, started, of_worker = next_fences(many), {}, {}, {}, {}
+  for n = 1, many do
+    if not is_rest[n] then
+      local _, flags, reports, attempt, crashes, _, run_at, lead = struct.unpack(LAYOUT, states[n])
+      local id, at, place = ids[n], 4 * n, #started + 1
+      local state = struct.pack(
+        WITH_INSTANCE, STATUS_PROCESSING, flags, reports, attempt + 1, crashes, fence + n - 1, run_at, lead, now, NONE,
+        instance
+      )
+      started[place], saved[2 * place - 1], saved[2 * place] = id, id, state
+      answer[at - 3], answer[at - 2], answer[at - 1], answer[at] = id, state, infos[n], payloads[n] or ''
+      if not head then
+        local worker = workers[n]
+        local of = of_worker[worker] or {}
+        of[#of + 1], of_worker[worker] = id, of
+      end
+    end
+  end
+  if not started[1] then
+    return answer, rest, fence, states, infos, payloads
+  elseif not rest[1] then
+    started = ids -- their shards are known already
+  end
+  if head then
+    of_worker = { [workers] = ids }
+  end
+  write_all(STATE, saved, started)
+  local changes = { ['p' .. STATUS_QUEUED .. pool] = -#started, ['p' .. STATUS_PROCESSING .. pool] = #started }
+  for worker, of in pairs(of_worker) do
+    local queue, before, score = lane_key(pool, worker), head, was
+    if head then
+      call('ZREMRANGEBYRANK', queue, 0, many - 1)
+    else
+      before, score = head_in(queue, worker)
+      in_slices('ZREM', queue, of)
+    end
+    move_head(pool, worker, before, score, head_in(queue, worker))
+    in_slices('SADD', P .. 'run:' .. worker, of)
+    call('HSET', P .. 'w:' .. worker, 'started', now)
+    changes['w' .. STATUS_QUEUED .. worker], changes['w' .. STATUS_PROCESSING .. worker] = -#of, #of
+  end
+  call('HINCRBY', P .. 'holding', instance, #started)
+  change_numbers(changes, P .. 'numbers')
+  if in_flow then
+    local in_flows = {}
+    move_in_flows(in_flows, started, STATUS_QUEUED, STATUS_PROCESSING)
+    change_flows(in_flows)
+  end
+  return answer, rest, fence, states, infos, payloads
+end
+
+-- Returns the jobs that are next, if the pool has jobs of one worker alone and it has no gates: then their worker, and the
+-- head of its queue and its rank. Returns an empty list if the pool has no jobs, and otherwise nothing.
+local function next_of_one_worker()
   local heads = call('ZRANGE', P .. 'heads:' .. pool, 0, 1, 'WITHSCORES')
   local head, was = heads[1], heads[2]
   if not head then
-    return { '', '', {} }
+    return {}
   end
   local worker = string.match(head, '^.*%z(.*)$')
   local is_wanted = wanted.digest and call('SISMEMBER', P .. 'crew:' .. wanted.digest, worker) == 1
@@ -26,54 +96,5 @@ local function claim_fast(now, instance, pool, limit, wanted, edition)
   elseif (call('HGET', P .. 'w:' .. worker, 'on') or '1') ~= '1' then
     return nil
   end
-  local queue = lane_key(pool, worker)
-  local ids = call('ZRANGE', queue, 0, limit - 1)
-  local many = #ids
-  if many == 0 then
-    return nil
-  end
-  local states, infos, payloads = read_all(STATE, ids), read_all(INFO, ids), read_all(PAYLOAD, ids)
-  local in_flow = false
-  for n = 1, many do
-    local state = states[n]
-    if not state or not infos[n] or #state < LENGTH then
-      return nil
-    end
-    local status, flags = struct.unpack('<BH', state)
-    if status ~= STATUS_QUEUED or band(flags, UNUSUAL) ~= 0 then
-      return nil
-    end
-    in_flow = in_flow or band(flags, FLAG_IN_FLOW) ~= 0
-  end
-  local fence, answer, saved = next_fences(many) - 1, {}, {}
-  for n = 1, many do
-    local _, flags, reports, attempt, crashes, _, run_at, lead = struct.unpack(LAYOUT, states[n])
-    local id, at = ids[n], 4 * n
-    local state = struct.pack(
-      WITH_INSTANCE, STATUS_PROCESSING, flags, reports, attempt + 1, crashes, fence + n, run_at, lead, now, NONE, instance
-    )
-    saved[2 * n - 1], saved[2 * n] = id, state
-    answer[at - 3], answer[at - 2], answer[at - 1], answer[at] = id, state, infos[n], payloads[n] or ''
-  end
-  write_all(STATE, saved, ids)
-  call('ZREMRANGEBYRANK', queue, 0, many - 1)
-  move_head(pool, worker, head, was, head_in(queue, worker))
-  in_slices('SADD', P .. 'run:' .. worker, ids)
-  call('HINCRBY', P .. 'holding', instance, many)
-  call('HSET', P .. 'w:' .. worker, 'started', now)
-  change_numbers({
-    ['p' .. STATUS_QUEUED .. pool] = -many, ['w' .. STATUS_QUEUED .. worker] = -many, ['p' .. STATUS_PROCESSING .. pool] = many,
-    ['w' .. STATUS_PROCESSING .. worker] = many,
-  }, P .. 'numbers')
-  if in_flow then
-    local changes = {}
-    move_in_flows(changes, ids, STATUS_QUEUED, STATUS_PROCESSING)
-    change_flows(changes)
-  end
-  return { '', '', answer }
-end
-
-local claimed = claim_fast(unpack(A, 1, 6))
-if claimed then
-  return claimed
+  return call('ZRANGE', lane_key(pool, worker), 0, limit - 1), worker, head, was
 end

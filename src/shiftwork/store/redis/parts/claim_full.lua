@@ -1,6 +1,65 @@
--- claim, continued: several queues, gates, concurrency keys, damaged records. Many calls need none of that.
+-- claim: several queues, gates, jobs that are not plain, and damaged records. Many calls need none of that.
 
-local chosen = {}
+local next_at -- when to ask again
+local answer = { n = 0 } -- id, s, i and payload of each job
+local started = {} -- workers
+local chosen = {} -- jobs, where a worker has gates
+
+-- ── workers ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+local function crew() -- a function that says whether a worker is wanted; nil if the server does not know the crew
+  if not wanted.digest then
+    local mine = {}
+    for _, worker in ipairs(wanted) do
+      mine[worker] = true
+    end
+    return function(worker)
+      return mine[worker]
+    end
+  end
+  local key = P .. 'crew:' .. wanted.digest
+  if wanted.names then
+    in_slices('SADD', key, wanted.names)
+  end
+  local left = call('TTL', key)
+  if left == -2 then
+    return nil
+  elseif left < SECONDS_A_DAY / 2 then
+    call('EXPIRE', key, SECONDS_A_DAY)
+  end
+  return function(worker)
+    return call('SISMEMBER', key, worker) == 1
+  end
+end
+
+local function is_enabled(worker)
+  return (call('HGET', P .. 'w:' .. worker, 'on') or '1') == '1'
+end
+
+-- Returns the workers with a job in this pool, those with the first jobs first, and whether any of them has gates. No
+-- more workers than jobs are needed, if all of these may start. Where gates have a say, all workers are.
+local function ready_workers(is_wanted)
+  local workers, gated, free, from = {}, false, 0, 0
+  repeat
+    local entries = call('ZRANGE', P .. 'heads:' .. pool, from, from + limit - 1)
+    for _, entry in ipairs(entries) do
+      local worker = string.match(entry, '^.*%z(.*)$')
+      if is_wanted(worker) then
+        local gate = gate_of(worker)
+        gated = gated or (gate and not gate.open)
+        workers[#workers + 1] = worker
+        free = free + (is_enabled(worker) and 1 or 0)
+      end
+    end
+    from = from + limit
+  until #entries < limit or (free >= limit and not gated)
+  return workers, gated
+end
+
+local function may_start(worker) -- where no worker has gates, only pausing and disabling can hold jobs back
+  local gate = gate_of(worker)
+  return not pool_is_paused(gate and gate.pool or 'default') and is_enabled(worker)
+end
 
 -- ── queues, by rank ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -75,13 +134,17 @@ local function open_lines(workers) -- the queue of each worker, by the rank of t
   return queue
 end
 
-local function first_ids(workers) -- the jobs to start, and the lane of each
-  local queue = open_lines(workers)
+local function first_ids(workers) -- the jobs to start, and the worker of each
   local ids, of, n = {}, {}, 0
+  if #workers == 1 then -- ranks need not be compared
+    ids = call('ZRANGE', lane_key(pool, workers[1]), 0, limit - 1)
+    return ids, spread(workers[1], #ids)
+  end
+  local queue = open_lines(workers)
   while #queue > 0 do
     local line = #queue == 1 and queue[1] or table.remove(queue, 1)
     n = n + 1
-    ids[n], of[n] = line.id, line.at
+    ids[n], of[n] = line.id, line.worker
     if n == limit then
       break
     end
@@ -122,16 +185,47 @@ local function start(job, fence)
   return state
 end
 
-local function start_other(at, id, fence, state, info, payload) -- a job that is not plain
+local function start_full(worker, id, fence, state, info) -- returns s of the job; or buries it, and returns nothing
   local job = info and parse(id, state)
   if not job or job.status ~= STATUS_QUEUED then
     bury(id, pool, TEXT_DAMAGED, now)
-    return
+    return nil
   elseif is(job, FLAG_KEYED) and not informed(job, info) then
     set(job, FLAG_KEYED, false)
   end
-  job.worker, job.pool, started[at.worker] = at.worker, pool, true
-  answer_with(id, start(job, fence), info, payload)
+  job.worker, job.pool, started[worker] = worker, pool, true
+  return start(job, fence)
+end
+
+-- ── if no worker has gates ──────────────────────────────────────────────────────────────────────────────────────────
+
+-- The first by rank start: choosing needs no look at the jobs.
+
+local function claim_first(workers)
+  local open = {}
+  for _, worker in ipairs(workers) do
+    open[#open + 1] = may_start(worker) and worker or nil
+  end
+  local ids, of = first_ids(open)
+  if not ids[1] then
+    return
+  end
+  local of_plain, rest, fence, states, infos, payloads = start_fast(ids, of)
+  local place = 1
+  for n, id in ipairs(ids) do -- in their order
+    local at = 4 * n
+    if rest[place] ~= n then
+      append_pair(answer, id, of_plain[at - 2])
+      append_pair(answer, of_plain[at - 1], of_plain[at])
+    else
+      place = place + 1
+      local state = start_full(of[n], id, fence + n - 1, states[n], infos[n])
+      if state then
+        append_pair(answer, id, state)
+        append_pair(answer, infos[n], payloads[n] or '')
+      end
+    end
+  end
 end
 
 -- ── if a worker has gates ───────────────────────────────────────────────────────────────────────────────────────────
@@ -220,7 +314,8 @@ local function claim_chosen(workers)
   end
   local payloads = read_all(PAYLOAD, ids)
   for n, job in ipairs(chosen) do
-    answer_with(job.id, start(job, fence + n - 1), job.info, payloads[n])
+    append_pair(answer, job.id, start(job, fence + n - 1))
+    append_pair(answer, job.info, payloads[n] or '')
   end
 end
 
@@ -237,4 +332,28 @@ local function note_start(worker) -- after flush
   end
 end
 
-return { first_ids = first_ids, start = start_other, claim = claim_chosen, note_start = note_start, flush_groups = flush_groups }
+return function()
+  if pool_is_paused(pool) or call('ZSCORE', P .. 'lost', instance) then
+    return { '', '', {} }
+  end
+  local is_wanted = crew()
+  if not is_wanted then
+    return { '', 'unknown', {} }
+  end
+  local workers, has_gates = ready_workers(is_wanted)
+  if has_gates then
+    claim_chosen(workers)
+  else
+    claim_first(workers)
+  end
+  flush()
+  flush_groups()
+  for worker in pairs(started) do
+    if has_gates then
+      note_start(worker)
+    else
+      call('HSET', P .. 'w:' .. worker, 'started', now)
+    end
+  end
+  return { rung(), exact(next_at) or '', answer }
+end

@@ -8,7 +8,7 @@
 --   stateSHARD     hash    id -> s, the state of a job (see jobs.lua)   infoSHARD   hash  id -> i, what never changes about it
 --   payloadSHARD   hash    id -> p, its payload                         resultSHARD hash  id -> r, its result, if it has one
 --   flowSHARD      hash    id -> f, its flow, if it has one             tagsSHARD   hash  id -> t, its tags, if it has any
---   j:ID           hash    what few jobs have: e error, g progress, a1 a2 … reports of attempts, step1 step2 … steps,
+--   j:ID           hash    optional fields: e error, g progress, a1 a2 … reports of attempts, step1 step2 … steps,
 --                          "steps" their number, "step bytes" those of their results; signal1 signal2 … signals that were
 --                          not taken, "signals" their number, "signal bytes" those of their values, "last signal" the
 --                          number of the last one ever sent, "signals NAME" those with this name, "NUMBER:BYTES " for each;

@@ -2,7 +2,7 @@
 
 -- ══ amend ════════════════════════════════════════════════════════════════════════════════════════════════════════════
 -- include: shards, keys, job_state, pending_writes, jobs, release_fast, needs, release_full, worker_state,
--- include: gates, waking, cancelling
+-- include: gates, cancelling
 
 -- amend: now, the change ("cancel", "requeue" or "discard"), ids, then the reason, or run_at and the key that the
 -- payload makes; followed by the payload, if any. Returns the topics, and for each id its previous status (-1 for an
@@ -151,7 +151,7 @@ end
 return answer
 
 -- ══ switch ═══════════════════════════════════════════════════════════════════════════════════════════════════════════
--- include: shards, keys, job_state, pending_writes, worker_state, gates, waking
+-- include: shards, keys, job_state, pending_writes, worker_state, gates
 
 -- switch: now, worker, enabled, reason (false for none). Returns the topics, and the state of the worker.
 

@@ -1,7 +1,7 @@
 -- Docs.
 
 -- ══ put ══════════════════════════════════════════════════════════════════════════════════════════════════════════════
--- include: shards, keys, job_state, pending_writes, gates, waking
+-- include: shards, keys, job_state, pending_writes, gates
 
 -- put: for each doc kind, name, version, and the value that claims read (false if they read none): until when a breaker
 -- is open, whether a pool is paused, the breaker of gates, the token of an edition. Then whether to delete the docs

@@ -1,7 +1,7 @@
 -- What decides whether a worker may start a job.
 
 -- ══ survey ═══════════════════════════════════════════════════════════════════════════════════════════════════════════
--- include: shards, keys, job_state, pending_writes, jobs, worker_state, gates, waking, admission
+-- include: shards, keys, job_state, pending_writes, jobs, worker_state, gates, admission
 
 -- survey: now, workers (false for all). Returns the docs of gates, breakers and pools, the pools that are served, and
 -- for each worker: name, state, number of running jobs, the oldest of them {id, instance, started_at}, the start of

@@ -23,7 +23,7 @@ if not (rest[1] or left[1] or gated[1]) then
 end
 
 local function load_full()
--- include: pending_writes, worker_state, gates, jobs, needs, release_full, waking, signals, finish_full
+-- include: pending_writes, worker_state, gates, jobs, needs, release_full, signals, finish_full
 end
 
 return load_full()()

@@ -2,7 +2,7 @@
 
 -- ══ promote ══════════════════════════════════════════════════════════════════════════════════════════════════════════
 -- include: shards, keys, job_state, pending_writes, jobs, release_fast, needs, release_full, worker_state,
--- include: gates, waking, cancelling
+-- include: gates, cancelling
 
 -- promote: now, n, the reason for cancelling expired jobs. Returns the topics, how many jobs were queued or cancelled, the
 -- worker of each that had expired, and when the next one is due and the next one expires.
@@ -58,8 +58,7 @@ local next_expiry = call('ZRANGE', P .. 'expiring', 0, 0, 'WITHSCORES')[2]
 return { rung(), #due + #expiring, late, next_due or '', next_expiry or '' }
 
 -- ══ reap ═════════════════════════════════════════════════════════════════════════════════════════════════════════════
--- include: shards, keys, job_state, pending_writes, jobs, release_fast, needs, release_full, gates,
--- include: waking
+-- include: shards, keys, job_state, pending_writes, jobs, release_fast, needs, release_full, gates
 
 -- reap: now, holder, n. Returns the topics, and {the instance that lost it, id, all fields} for each job.
 
@@ -163,7 +162,7 @@ return { rung(), taken }
 local now, n, keep, events_kept, forget_before, postponed = A[1], A[2], A[3], A[4], A[5], A[6]
 local ids = n > 0 and call('ZRANGE', P .. 'end', '-inf', now, 'BYSCORE', 'LIMIT', 0, n) or {}
 
-local gone, extras = {}, {} -- ids, and keys of what few jobs have
+local gone, extras = {}, {} -- ids, and keys of optional fields
 local others -- what few jobs need
 local kept = {} -- flow -> 'all', 'completed' or 'none': which of its jobs are kept
 

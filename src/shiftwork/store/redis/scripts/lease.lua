@@ -35,7 +35,7 @@ end
 return { orders, lost, call('TIME') }
 
 -- ══ leave ════════════════════════════════════════════════════════════════════════════════════════════════════════════
--- include: shards, keys, job_state, pending_writes, gates, waking
+-- include: shards, keys, job_state, pending_writes, gates
 
 -- leave: instances. Returns the topics.
 

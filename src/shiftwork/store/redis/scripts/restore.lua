@@ -1,7 +1,7 @@
 -- Moving in from another store.
 
 -- ══ restore ══════════════════════════════════════════════════════════════════════════════════════════════════════════
--- include: shards, keys, job_state, pending_writes, jobs, release_fast, needs, worker_state, gates, waking
+-- include: shards, keys, job_state, pending_writes, jobs, release_fast, needs, worker_state, gates
 
 -- restore: jobs as {id, keep_until (false for none), number of fields, flow, tags, unmet needs as {id, whatever, alone, broken}};
 -- followed by names and values of the fields of each, the first two of which are s and i. Returns the topics.
@@ -76,7 +76,7 @@ end
 return { rung() }
 
 -- ══ take_over ════════════════════════════════════════════════════════════════════════════════════════════════════════
--- include: shards, keys, job_state, pending_writes, jobs, worker_state, gates, waking
+-- include: shards, keys, job_state, pending_writes, jobs, worker_state, gates
 
 -- take_over: states as {worker, names and values of its fields}, totals as {pool, added, completed, failed,
 -- run_seconds, wait_seconds}, names and values of the marks of these pools, a fence; all numbers except the fence are

@@ -5,7 +5,7 @@ The rule is in `core.steady_time`. While no wall clock was set, reading the time
 
 import secrets
 
-from shiftwork.core.steady_time import Anchor, Vote, tell
+from shiftwork.core.steady_time import Anchor, Vote, steady_time
 from shiftwork.store.machine_clock import ReadClocks, StepLog, read_clocks
 from shiftwork.store.sqlite.file.sqlite_session import SqliteSession
 
@@ -24,7 +24,7 @@ class FileClock:
         """Return the time; None if something must be written first: then call `write`."""
         votes = _votes(session)
         anchor = _anchor(session)
-        verdict = tell(anchor, self._read(), votes, self._me)
+        verdict = steady_time(anchor, self._read(), votes, self._me)
         if not verdict.calm or votes:
             return None
         self._anchor = anchor
@@ -34,7 +34,7 @@ class FileClock:
         """Write the votes and the anchor as they should be now, and return the time."""
         now = self._read()
         anchor = _anchor(session)
-        verdict = tell(anchor, now, _votes(session), self._me)
+        verdict = steady_time(anchor, now, _votes(session), self._me)
         if verdict.vote is None:
             session.run("void_votes")
         else:
