@@ -6,8 +6,8 @@
 
 -- amend: now, the change ("cancel", "requeue" or "discard"), ids, then the reason, or run_at and the key that the
 -- payload makes; followed by the payload, if any. Returns the topics, and for each id its previous status
--- (STATUS_UNKNOWN for an unknown id) and whether it was changed. The original is `shiftwork.core.jobs.transitions`: which status
--- allows which change, and how it alters a job.
+-- (STATUS_UNKNOWN for an unknown id) and whether it was changed. The original is `shiftwork.core.jobs.transitions`:
+-- which status allows which change, and how it alters a job.
 
 local now, change, ids = A[1], A[2], A[3]
 local changed = {}
@@ -45,7 +45,8 @@ end
 
 local function requeue(job)
   local status, run_at, payload = job.status, A[4], ARGV[3]
-  if status >= STATUS_WAITING and status <= STATUS_COMPLETED or clashes(job) then
+  if status == STATUS_WAITING or status == STATUS_QUEUED or status == STATUS_PROCESSING or status == STATUS_COMPLETED
+    or clashes(job) then
     return false
   end
   take_out(job)
