@@ -1,12 +1,20 @@
-"""One word for one idea: the old name of the product is gone, and no two classes share a name."""
+"""One word for one idea: in the names of the product, classes, modules and constants."""
 
 import ast
 import subprocess
 from collections import defaultdict
 from pathlib import Path
+from typing import Final
 
-OLD_NAME = "wind" + "lass"
-FOLDERS = ("src", "tests", "docs", "examples", "benchmarks", "deploy", "ui/src")
+OLD_NAME: Final = "wind" + "lass"
+FOLDERS: Final = ("src", "tests", "docs", "examples", "benchmarks", "deploy", "ui/src")
+NOUNS: Final = {
+    *("breakers", "doctor", "events", "flow", "flows", "history", "job", "jobs", "nodes", "overview", "pools"),
+    *("schedules", "status", "tokens", "what_if", "worker", "workers"),
+}
+"""What several rooms are about: one answers, another prints, a third shows it. All mean the same thing by it."""
+SAME_IN_DJANGO: Final = {"shiftwork"}
+"""Django takes the names of a command and of a tag library from their modules."""
 
 
 def tracked(checkout: Path) -> list[Path]:
@@ -46,3 +54,41 @@ def test_no_class_name_occurs_twice(checkout: Path) -> None:
             if isinstance(node, ast.ClassDef):
                 places[node.name].append(f"{path.relative_to(checkout / 'src')}:{node.lineno}")
     assert {name: where for name, where in sorted(places.items()) if len(where) > 1} == {}
+
+
+def modules(checkout: Path) -> list[Path]:
+    """All modules of the package, by their paths inside it."""
+    root = checkout / "src" / "shiftwork"
+    return sorted(path.relative_to(root) for path in root.rglob("*.py") if path.name != "__init__.py")
+
+
+def test_a_module_name_means_one_thing(checkout: Path) -> None:
+    places = defaultdict(list)
+    for path in modules(checkout):
+        places[path.stem].append(path)
+    shared = {
+        name: [str(path) for path in paths]
+        for name, paths in sorted(places.items())
+        if len(paths) > 1 and name not in NOUNS | SAME_IN_DJANGO and {path.parts[0] for path in paths} != {"store"}
+    }
+    assert shared == {}
+
+
+def test_a_constant_with_another_value_elsewhere_carries_its_subject(checkout: Path) -> None:
+    values: dict[str, dict[float, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for path in modules(checkout):
+        for node in ast.parse((checkout / "src" / "shiftwork" / path).read_text()).body:
+            names = [node.target] if isinstance(node, ast.AnnAssign) else getattr(node, "targets", [])
+            for name in names:
+                if isinstance(name, ast.Name) and name.id.isupper() and (value := number(node)) is not None:
+                    values[name.id][value].append(str(path))
+    assert {name: dict(by_value) for name, by_value in sorted(values.items()) if len(by_value) > 1} == {}
+
+
+def number(node: ast.AST) -> float | None:
+    """The number that an assignment gives, None if it is none or refers to another name."""
+    value = getattr(node, "value", None)
+    if value is None or any(isinstance(part, ast.Name | ast.Call) for part in ast.walk(value)):
+        return None
+    result = eval(compile(ast.Expression(value), "a constant", "eval"))
+    return result if isinstance(result, int | float) else None

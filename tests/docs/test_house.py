@@ -1,7 +1,37 @@
-"""The picture of the import graph in docs/internals.md is the import graph."""
+"""Keeps the house in order: the picture of the imports, the size of folders, and what each folder says of itself."""
 
+import ast
 import importlib.util
 from pathlib import Path
+from typing import Final
+
+MOST_MODULES: Final = 25
+SHORTEST_DOCSTRING: Final = 80
+DJANGOS: Final = {"management", "templatetags"}
+"""Folders whose names and places Django demands."""
+
+
+def packages(checkout: Path) -> list[Path]:
+    return sorted(path.parent for path in (checkout / "src" / "shiftwork").rglob("__init__.py"))
+
+
+def test_no_folder_is_too_full_to_be_read(checkout: Path) -> None:
+    modules = {
+        str(folder.relative_to(checkout / "src")): len(
+            [path for path in folder.glob("*.py") if path.stem != "__init__"]
+        )
+        for folder in packages(checkout)
+    }
+    assert {folder: count for folder, count in modules.items() if count > MOST_MODULES} == {}
+
+
+def test_every_folder_says_what_belongs_there(checkout: Path) -> None:
+    mute = []
+    for folder in packages(checkout):
+        said = ast.get_docstring(ast.parse((folder / "__init__.py").read_text())) or ""
+        if len(said) < SHORTEST_DOCSTRING and not DJANGOS & set(folder.parts):
+            mute.append(str(folder.relative_to(checkout / "src")))
+    assert mute == []
 
 
 def test_the_picture_is_what_make_house_draws(checkout: Path) -> None:

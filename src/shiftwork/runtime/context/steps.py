@@ -11,31 +11,29 @@ A wait ends the run with `Suspended`, which is not an `Exception`, so that a fun
 job is handed back until its time or its signal comes. A function that catches what ends its run, and returns, has not
 completed its job (`Run.overruled`); nor has one whose step was left out because its run has to stop, or is stale.
 
-While the store is away, every call here waits (`runtime.context.store_calls`), so each is safe to repeat: a step that
-was kept though the reply was lost is not kept again, and one in a transaction is looked up before it runs again.
+What is kept, and how it is read again, is in `StepLog`. While the store is away, every call waits (`StoreCalls`), so
+each is safe to repeat: a step that was kept though the reply was lost is not kept again, and one in a transaction is
+looked up before it runs again.
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
-from functools import partial
 from itertools import count
 from typing import Any, Final, TypeVar
 
 from msgspec import msgpack
 
 from shiftwork.core.jobs.durable_functions import MARK, SLEEP, failed, got, in_words, waiting, wrong_name
-from shiftwork.core.jobs.retry import End, EndKind
-from shiftwork.core.model.job_parts import Signal, Step, StepPage, Wait
-from shiftwork.core.values.envelopes import hidden, is_hidden, revealed, why_unreadable
-from shiftwork.core.values.job_limits import STEPS, steps_full
-from shiftwork.errors import JobStateError, LifecycleError, StepError, StepsFullError
+from shiftwork.core.model.job_parts import Step, Wait
+from shiftwork.core.values.envelopes import hidden, revealed, why_unreadable
+from shiftwork.errors import LifecycleError, StepError, StepsFullError
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.context.current_run import CurrentRun
 from shiftwork.runtime.context.step_failures import packed, raised_again
-from shiftwork.runtime.context.store_calls import UNCERTAIN_SECONDS, StoreCalls, Suspended, hand_back, told_to_stop
+from shiftwork.runtime.context.step_log import StepLog
+from shiftwork.runtime.context.store_calls import StoreCalls, Suspended, hand_back, told_to_stop
 from shiftwork.runtime.error_text import describe
 from shiftwork.store.abilities import Transaction, transactional
 from shiftwork.store.protocol import Store
@@ -44,9 +42,6 @@ T = TypeVar("T")
 
 FOREVER: Final = 10 * 365 * 86_400.0
 """How long a job waits for a signal if it does not say."""
-
-NO_STEP: Final = Step(0, "", b"", 0.0, 0.0)
-"""What is never kept: steps are numbered from 1. Keeping it only shows whether the run is the current one."""
 
 THREAD_SECONDS: Final = 0.25
 """How often a thread that waits for the store checks whether it was told to stop."""
@@ -74,19 +69,12 @@ class Steps:
         self._store = store
         self._clock = clock
         self._calls = calls
-        self._kept: deque[Step] = deque()
-        """The next steps that were kept before, as far as they are read."""
-        self._is_new = False
-        """Whether all steps that were kept before are read."""
-        self._done = 0
-        """How many steps this run has passed."""
+        self._log = StepLog(run, store, clock, calls)
         self._current: str | None = None
         """The step that is running now."""
         self._failure: tuple[str, float, bytes | str] | None = None
         """The step that failed last, if the function has not gone on since: its name, its start, and what is kept of
         it, or why nothing can be."""
-        self._suspended: Suspended | None = None
-        self._is_stale = False
 
     def wait(self, work: Coroutine[Any, Any, T], instead: str) -> T:
         """Run a coroutine for a plain function, which runs in a thread."""
@@ -150,7 +138,7 @@ class Steps:
             self.failed(name, error, started_at)
             raise
         try:
-            return await self._keep(name, result, started_at)
+            return await self._log.keep(name, result, started_at)
         finally:
             self._current = None
 
@@ -168,16 +156,16 @@ class Steps:
                 self._run, lambda: self._transact(name, encoded, started_at, is_first=next(tries) == 0)
             )
         except StepsFullError:
-            raise self._is_full() from None
+            raise self._log.full() from None
         except BaseException:
             if self._failure is None:
-                self._is_uncertain()
+                self._log.suspend()
             raise
         finally:
             self._current = None
         if isinstance(step, BaseException):
             raise step
-        self._has_kept(step)
+        self._log.add(step)
         return step
 
     async def _transact(
@@ -194,25 +182,13 @@ class Steps:
         raised: list[BaseException] = []
         try:
             async with database.transaction() as transaction:
-                committed = None if is_first else await self._committed(transaction)
+                committed = None if is_first else await self._log.committed(transaction)
                 return committed or await self._kept_in(transaction, name, work, started_at, raised)
         except BaseException as error:
             if raised and error is raised[0]:
                 return error
             self._failure = None  # the connection was lost while the step ran
             raise
-
-    async def _committed(self, transaction: Transaction) -> Step | None:
-        """Return the step if an earlier try has kept it although its end was not reported.
-
-        That try may be about to commit. It has a lock on the job, for which this transaction waits first.
-        """
-        if not await transaction.keep_step(self._run.job.id, self._run.job.fence, NO_STEP):
-            raise self._stale()
-        page = await self._read_steps()
-        if page is None:
-            raise self._stale()
-        return next(iter(page.steps), None)
 
     async def _kept_in(
         self,
@@ -228,10 +204,7 @@ class Steps:
             raised.append(error)
             self.failed(name, error, started_at)
             raise
-        step = Step(self._done + 1, name, result, started_at, self._clock.now())
-        if not await transaction.keep_step(self._run.job.id, self._run.job.fence, step):
-            raise self._stale()
-        return step
+        return await self._log.keep_in(transaction, self._log.new_step(name, result, started_at))
 
     def value(self, function: Callable[..., Any], step: Step) -> Any:
         """Return a step's result as its function is annotated to return it, whether it ran now or before."""
@@ -244,7 +217,7 @@ class Steps:
             now = self._clock.now()
             until = now + seconds if kept is None else _read(kept, float)
             if kept is None:
-                await self._keep(SLEEP, msgpack.encode(until), now)
+                await self._log.keep(SLEEP, msgpack.encode(until), now)
             if until > now:  # as it was before the sleep was kept: the clock may have been set meanwhile
                 raise Suspended(self._clock.now(), until)  # keeping it may have taken an outage
 
@@ -268,40 +241,36 @@ class Steps:
         return value
 
     async def _arrived(self, name: str, until: float, seal: Callable[[bytes], bytes]) -> Step:
-        try:
-            signal = await self._calls.make(self._run, partial(self._read_signal, name))
-        except BaseException:
-            self._is_uncertain()
-            raise
+        signal = await self._log.read_signal(name)
         now = self._clock.now()
         if signal is not None:
-            return await self._keep(got(name), seal(_pair(signal.value)), now, taking=name)
+            return await self._log.keep(got(name), seal(_pair(signal.value)), now, taking=name)
         if now >= until:
-            return await self._keep(got(name), seal(msgpack.encode((False, None))), now)
+            return await self._log.keep(got(name), seal(msgpack.encode((False, None))), now)
         raise Suspended(now, until, Wait(name, 1))
 
     async def _noted(self, name: str, make: Callable[[], float], seal: Callable[[bytes], bytes]) -> float:
         """Return a number that the first run works out, and that later runs get back."""
         kept = await self._next(name)
         if kept is None:
-            kept = await self._keep(name, seal(msgpack.encode(make())), self._clock.now())
+            kept = await self._log.keep(name, seal(msgpack.encode(make())), self._clock.now())
         return _read(kept, float)
 
     def _enter(self, name: str) -> None:
-        if self._is_stale:
-            raise self._stale()
+        if self._log.is_stale:
+            raise self._log.stale()
         if self._run.cancelled:  # a thread cannot be stopped, and the next run may be under way
             raise told_to_stop(self._run)
-        if self._suspended is not None:  # the function has caught it: what comes later must not run early
-            self._run.overruled = self._suspended.end()
-            raise self._suspended
+        if self._log.suspended is not None:  # the function has caught it: what comes later must not run early
+            self._run.overruled = self._log.suspended.end()
+            raise self._log.suspended
         if self._current is not None:
             running = in_words(self._current)
             message = (
                 f"step {in_words(name)!r} begins while step {running!r} is running: steps run one after another. "
                 "Do what belongs together inside one step, or let a flow run it in parallel"
             )
-            raise self._refusal(message)
+            raise self._log.refusal(message)
         self._current = name
 
     @contextmanager
@@ -311,33 +280,18 @@ class Steps:
         try:
             yield
         except Suspended as suspended:
-            self._suspended, self._run.overruled = suspended, suspended.end()
+            self._log.suspended, self._run.overruled = suspended, suspended.end()
             raise
         finally:
             self._current = None
 
     async def _next(self, name: str) -> Step | None:
         """Go on to the next step. Returns it if it was kept before."""
-        if not self._kept and not self._is_new:
-            await self._load()
+        log = self._log
+        if log.wants_page:
+            await log.read_page()
         await self._keep_failure()
-        if self._done >= STEPS.number:
-            raise self._is_full()
-        if not self._kept:
-            return None
-        step = self._kept[0]
-        if step.name not in (name, failed(name)):
-            was, is_now = in_words(step.name), in_words(name)
-            message = (
-                f"step {step.number} was {was!r} when it ran, and is {is_now!r} now: the steps of a function must "
-                "keep their names and their order while its jobs are in progress. Deploy the old function again, or "
-                "discard the job and enqueue it again"
-            )
-            raise self._refusal(message)
-        self._kept.popleft()
-        self._done += 1
-        self._note_secret(step)
-        return step
+        return log.next(name)
 
     async def _keep_failure(self) -> None:
         """Keep the failure that the function has caught, now that it goes on."""
@@ -345,77 +299,9 @@ class Steps:
             return
         name, started_at, what = self._failure
         if isinstance(what, str):
-            raise self._refusal(what)
-        await self._keep(failed(name), what, started_at)
+            raise self._log.refusal(what)
+        await self._log.keep(failed(name), what, started_at)
         self._failure = None
-
-    async def _load(self) -> None:
-        """Read the next steps that were kept before: all of them may be more than fits into memory."""
-        try:
-            page = await self._calls.make(self._run, self._read_steps)
-        except BaseException:
-            self._is_uncertain()
-            raise
-        if page is None:
-            raise self._stale()
-        self._kept.extend(page.steps)
-        self._is_new = not page.more
-
-    async def _read_steps(self) -> StepPage | None:
-        return await (await self._store()).steps(self._run.job.id, self._run.job.fence, self._done)
-
-    async def _read_signal(self, name: str) -> Signal | None:
-        return await (await self._store()).signal(self._run.job.id, name)
-
-    async def _write(self, step: Step, taking: str | None) -> bool:
-        return await (await self._store()).keep_step(self._run.job.id, self._run.job.fence, step, taking=taking)
-
-    async def _keep(self, name: str, result: bytes, started_at: float, taking: str | None = None) -> Step:
-        step = Step(self._done + 1, name, result, started_at, self._clock.now())
-        try:
-            is_kept = await self._calls.make(self._run, partial(self._write, step, taking))
-        except StepsFullError:
-            raise self._is_full() from None
-        except BaseException:
-            self._is_uncertain()
-            raise
-        if not is_kept:
-            raise self._stale()
-        self._has_kept(step)
-        return step
-
-    def _is_uncertain(self) -> None:
-        """Start the function anew if it goes on: whether the step is kept is not known, and the store decides."""
-        now = self._clock.now()
-        self._suspended = Suspended(now, now + UNCERTAIN_SECONDS)
-
-    def _has_kept(self, step: Step) -> None:
-        self._done += 1
-        self._note_secret(step)
-
-    def _note_secret(self, step: Step) -> None:
-        """Let no text of this run show what the function gets from a hidden step."""
-        if is_hidden(step.result):
-            self._run.hidden = [*(self._run.hidden or ()), step.result]
-
-    def _refusal(self, message: str) -> StepError:
-        """Return the error for a step that must not run. The job is dead, even if the function catches it."""
-        return self._final(StepError(message))
-
-    def _is_full(self) -> StepError:
-        """Return the error for a step for which there is no room."""
-        return self._final(steps_full(self._run.job.id))
-
-    def _final(self, error: StepError) -> StepError:
-        self._run.overruled = End(EndKind.RAISED, error=f"{type(error).__name__}: {error}", final=True)
-        return error
-
-    def _stale(self) -> JobStateError:
-        """Return the error of a run that has lost its job: it begins no other step, and does not complete the job."""
-        self._is_stale = True
-        message = f"this run of job {self._run.job.id} is stale: another run has taken over"
-        self._run.overruled = End(EndKind.LOST, error=message)
-        return JobStateError(message)
 
 
 def _check_name(what: str, name: object) -> None:
