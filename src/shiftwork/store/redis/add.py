@@ -34,9 +34,9 @@ LEAST_SHARE: Final = 16
 
 MAX_SCRIPT_JOBS: Final = 20_000
 MAX_SCRIPT_BYTES: Final = 64_000_000
-"""More jobs than this are split over several scripts, so that other scripts can run in between, and no call comes near a
-gigabyte, the server's limit for one client. Jobs that belong together are never split, so that all of them are added, or
-none: a larger flow is rejected."""
+"""More jobs than this are split over several scripts, so that other scripts can run in between, and no call comes near
+a gigabyte, the server's limit for one client. Jobs that belong together are never split, so that all of them are added,
+or none: a larger flow is rejected."""
 
 NewRows = Sequence[tuple[Any, ...]]
 Caller = tuple[asyncio.Future[list[Any]], int]

@@ -1,7 +1,7 @@
 """Docs as they are stored, and the part of each that claims read.
 
-Lua cannot decode our structures, so what claims need of a doc is decoded here when the doc is written, and stored beside
-it. What a doc that cannot be decoded counts as is up to its kind: usually as absent.
+Lua cannot decode our structures, so what claims need of a doc is decoded here when the doc is written, and stored
+beside it. What a doc that cannot be decoded counts as is up to its kind: usually as absent.
 """
 
 from collections.abc import Iterable
