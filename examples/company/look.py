@@ -195,7 +195,7 @@ def _pool(view: PoolView) -> Pool:
         name=view.name,
         queued=view.stats.queued,
         busy=view.busy,
-        slots=max(view.workers, view.busy),
+        slots=max(view.slots, view.busy),
         most=view.config.max_workers if view.config else 0,
         completed=view.stats.completed,
         dead=view.stats.dead,

@@ -235,7 +235,7 @@ class Submission:
 
 
 def id_taken(record: JobRecord) -> str:
-    """Say that a job of another worker has an id."""
+    """Return the message that a job of another worker has an id."""
     return sentence(
         "the id {what} is taken by a job of {worker}: nothing was added for it; choose another one",
         what=f"{record.id!r}",
