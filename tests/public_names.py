@@ -19,6 +19,7 @@ import click
 import shiftwork
 from shiftwork import contrib, events, testing, types
 from shiftwork.cli.entry import main as command_line
+from shiftwork.serve.logging import about_job
 from shiftwork.web.routing import ROUTES
 
 FILE: Final = Path(__file__).parent / "public-names.txt"
@@ -43,6 +44,7 @@ def public_names() -> list[str]:
     """Return every public name, sorted, each after its kind."""
     modules = [shiftwork, testing, types, *(importlib.import_module(one.name) for one in _contrib())]
     names = [f"python {name}" for module in modules for name in _of_module(module)]
+    names += [f"python {about_job.__module__}.{about_job.__name__}"]
     names += [f"command {name}" for name in _commands(command_line, "shiftwork")]
     names += [f"route {route.method} {route.path}" for route in ROUTES]
     names += [f"metric {name} {labels}".strip() for name, labels in ROW.findall(METRICS.read_text())]

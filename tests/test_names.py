@@ -8,25 +8,12 @@ from typing import Final
 
 OLD_NAME: Final = "wind" + "lass"
 FOLDERS: Final = ("src", "tests", "docs", "examples", "benchmarks", "deploy", "ui/src")
-NOUNS: Final = frozenset(
-    {
-        "breakers",
-        "doctor",
-        "events",
-        "flow",
-        "flows",
-        "history",
-        "job",
-        "jobs",
-        "nodes",
-        "overview",
-        "pools",
-        "schedules",
-    }
-    | {"status", "what_if", "worker", "workers"}
-)
+NOUNS: Final = {
+    *("breakers", "doctor", "events", "flow", "flows", "history", "job", "jobs", "nodes", "overview", "pools"),
+    *("schedules", "status", "tokens", "what_if", "worker", "workers"),
+}
 """What several rooms are about: one answers, another prints, a third shows it. All mean the same thing by it."""
-SAME_IN_DJANGO: Final = frozenset({"shiftwork"})
+SAME_IN_DJANGO: Final = {"shiftwork"}
 """Django takes the names of a command and of a tag library from their modules."""
 
 

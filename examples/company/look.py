@@ -10,9 +10,8 @@ from examples.company.app import app
 from examples.company.day import Day
 from examples.company.health import Health
 from examples.company.outcome import Sample
-from shiftwork import WorkerExecutionMode
+from shiftwork import Event, WorkerExecutionMode
 from shiftwork.core.health.health_values import Problem
-from shiftwork.core.model.event import Event
 from shiftwork.views.overview import Overview, PoolView
 
 WHERE: Final = re.compile(r" on \S+#\d+")
@@ -196,7 +195,7 @@ def _pool(view: PoolView) -> Pool:
         name=view.name,
         queued=view.stats.queued,
         busy=view.busy,
-        slots=max(view.workers, view.busy),
+        slots=max(view.slots, view.busy),
         most=view.config.max_workers if view.config else 0,
         completed=view.stats.completed,
         dead=view.stats.dead,

@@ -9,7 +9,7 @@ from examples.company import journal, place
 from examples.company.app import app, call_webhook, export_rows, resize_image, send_email, write_pdf
 from examples.company.day import Day
 from examples.company.orders import CUSTOMERS
-from shiftwork.handles.worker import Call
+from shiftwork import Call
 
 WIDTHS: Final = (320, 480, 640)
 AT_ONCE_SECONDS: Final = 0.1

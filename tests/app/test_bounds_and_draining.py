@@ -318,7 +318,7 @@ async def test_bounds_that_the_app_no_longer_allows_make_it_give_way(stage: Stag
     await clock.advance(6)
     (pool,) = [pool for pool in (await later.control.system.overview()).pools if pool.name == "p"]
     assert pool.config is not None
-    assert (pool.config.min_workers, pool.config.max_workers, pool.workers, pool.wanted) == (6, 6, 6, 6)
+    assert (pool.config.min_workers, pool.config.max_workers, pool.slots, pool.wanted) == (6, 6, 6, 6)
 
 
 # ── what runs ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -358,7 +358,7 @@ async def test_a_glance_costs_four_questions(stage: Stage, clock: ManualClock) -
     seen = await watcher.control.system.glance()
     assert stage.faults.calls == {"stats": 1, "survey": 1, "instances": 1, "find": 1}
     (pool,) = seen.pools
-    assert (pool.workers, pool.wanted, pool.stats.queued, pool.stats.processing) == (2, 2, 3, 2)
+    assert (pool.slots, pool.wanted, pool.stats.queued, pool.stats.processing) == (2, 2, 3, 2)
     assert (len(seen.jobs), len(seen.instances[0]["current_jobs"]), seen.leader) == (2, 2, name_of(app))
 
 

@@ -505,7 +505,7 @@ async def test_a_backlog_behind_a_limit_names_it_and_asks_for_no_slots(stage: St
     assert "of 298 queued, 298 are held: 2 of 2 allowed send jobs are running" in problem["message"]
     assert "raise max_running of send" in problem["remedy"]
     (pool,) = [pool for pool in (await app.control.system.overview()).pools if pool.name == "mail"]
-    assert (pool.workers, pool.wanted) == (2, 2)
+    assert (pool.slots, pool.wanted) == (2, 2)
 
 
 async def test_since_survives_a_change_of_leader(stage: Stage, clock: ManualClock) -> None:

@@ -163,7 +163,7 @@ def test_what_is_wrong_with_pools_is_said(terminal: Terminal) -> None:
         r" +remedy: fix the cause and restart the node",
         told,
     )
-    assert re.search(r"warning +pool vast should have more workers than fit on any node: .*4000 cores", told)
+    assert re.search(r"warning +pool vast should have more slots than fit on any node: .*4000 cores", told)
     assert re.search(r"warning +no live node has the labels of pool gpu \(gpu\); 0 queued\n.*--label gpu", told)
     table = terminal.ok("pools")
     assert re.search(r"^images .* failing: .*RuntimeError: the pillow is missing$", table, re.MULTILINE)

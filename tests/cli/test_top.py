@@ -49,7 +49,7 @@ def pool(**numbers: Any) -> PoolView:
         change=PoolDoc(max_workers=4),
         stats=PoolStats(**numbers),
         instances=3,
-        workers=3,
+        slots=3,
         busy=2,
         oldest_wait_seconds=12.0,
         wanted=4,

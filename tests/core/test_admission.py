@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from shiftwork.core.model.doc_types import PoolDoc
 from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.workers.admission import (
-    SETTLING_SECONDS,
+    JUST_STARTED_SECONDS,
     Facts,
     Gates,
     Head,
@@ -277,8 +277,8 @@ class TestChoosing:
             lane("a", last_ended=950.0, last_success=950.0), lane("b", head=Head(900.0, "b-900", 900.0)), gates=gates
         )
         choice = choose(heads((1, "a"), (900, "b")), known, limit=9, now=NOW)
-        assert (choice.ids, choice.next_at) == (["b-900"], NOW + SETTLING_SECONDS)
-        assert choose(heads((1, "a")), known, limit=9, now=NOW + SETTLING_SECONDS).ids == ["a-1"]
+        assert (choice.ids, choice.next_at) == (["b-900"], NOW + JUST_STARTED_SECONDS)
+        assert choose(heads((1, "a")), known, limit=9, now=NOW + JUST_STARTED_SECONDS).ids == ["a-1"]
 
     def test_a_fresh_dependency_is_used_up_by_one_start(self) -> None:
         gates = [Gates(worker="a", before=("b",)), Gates(worker="b", after={"a": "fresh"})]

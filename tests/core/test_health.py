@@ -158,7 +158,7 @@ WRONG = [
         "pool_unserved",
         "p",
         "failing",
-        "no worker, and its oldest job has waited 31 s",
+        "no slot, and its oldest job has waited 31 s",
     ),
     (pool(served=False, queued=3, hosting="drained"), "pool_unserved", "p", "failing", "drained or stopping; 3 queued"),
     (pool(served=False, queued=3, hosting="unknown"), "pool_unhosted", "p", "failing", "no live node knows pool p"),
@@ -181,7 +181,7 @@ WRONG = [
         "pool_unplaced",
         "p",
         "degraded",
-        "more workers than fit on any node: no suitable node has 4 cores free",
+        "more slots than fit on any node: no suitable node has 4 cores free",
     ),
     (
         pool(served=False, queued=1, hosting="ready", unplaced="no memory"),

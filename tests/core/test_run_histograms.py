@@ -19,8 +19,8 @@ from shiftwork.core.observing.run_histograms import (
     quantile,
     run_quantile,
     runs,
+    split_by_worker,
     timed,
-    told_apart,
     wait_quantile,
     waits,
 )
@@ -40,7 +40,7 @@ def counted(seconds: list[float]) -> list[int]:
 
 
 def marks_of(seconds: list[float]) -> dict[str, int]:
-    of_pool, _ = told_apart(Counter(mark for one in seconds for mark in timed("w", 0.0, one).split()))
+    of_pool, _ = split_by_worker(Counter(mark for one in seconds for mark in timed("w", 0.0, one).split()))
     return of_pool
 
 
@@ -180,5 +180,5 @@ def test_old_counts_are_whole_at_every_old_bound(numbers: list[int]) -> None:
 
 def test_no_old_name_is_a_new_one() -> None:
     new = {mark for second in (0.0, *BOUNDS, 1e9) for mark in timed("w", second, second).split()}
-    told, _ = told_apart(dict.fromkeys(new, 1))
+    told, _ = split_by_worker(dict.fromkeys(new, 1))
     assert not told.keys() & {f"{kind}{n}" for kind in "wr" for n in OLD_NAMES}

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from shiftwork.core.steady_time import (
     FRESH_SECONDS,
-    SETTLED_SECONDS,
+    STEP_FOLLOWED_SECONDS,
     TOLERANCE_SECONDS,
     Anchor,
     Reading,
@@ -75,7 +75,7 @@ def test_a_step_that_is_undone_soon_is_not_followed() -> None:
     shared = Shared()
     shared.offs(60, shared.one)
     shared.one.off = -HOUR
-    assert shared.offs(SETTLED_SECONDS - 5, shared.one) == {0.0}
+    assert shared.offs(STEP_FOLLOWED_SECONDS - 5, shared.one) == {0.0}
     shared.one.off = 0.0
     assert shared.offs(60, shared.one) == {0.0}
 
@@ -86,7 +86,7 @@ def test_a_step_that_lasts_and_that_all_see_is_followed() -> None:
     for off in (HOUR, 0.0):  # a machine that was paused; a clock that was wrong until now
         shared.one.off = shared.other.off = off
         before = HOUR - off
-        assert shared.offs(SETTLED_SECONDS - 5, shared.one, shared.other) == {before}
+        assert shared.offs(STEP_FOLLOWED_SECONDS - 5, shared.one, shared.other) == {before}
         shared.offs(15, shared.one, shared.other)
         assert shared.offs(60, shared.one, shared.other) == {off}
         assert shared.votes == {}

@@ -47,7 +47,7 @@ __all__ = ["postgres_servers", "valkey_program", "valkey_server", "valkey_url"]
 OLD: Final = urlsafe_b64encode(b"o" * 32).decode()
 NEW: Final = urlsafe_b64encode(b"n" * 32).decode()
 MARK: Final = "sw-marker-4f1c9b27"
-CARRIED: Final = ("payload", "requeued", "result", "progress", "log", "error", "traceback", "reason", "event")
+CARRIED: Final = ("payload", "requeued", "result", "progress", "log", "error", "traceback", "reason", "event", "parts")
 
 
 def marked(what: str) -> str:
@@ -81,7 +81,9 @@ async def live_through(store: Store) -> None:
     second = await claim_one(store, "2")
     await store.note([ProgressNote("2", second.fence, Progress(None, None, None, NOW, lines))])
     await finish(store, succeeded(second, result=msgpack.encode(marked("result"))))
-    await store.record([Event(at=NOW, name="job.dead", subject="1", message=marked("event"), data={"by": "me"})])
+    parts = ["{error}", {"error": marked("parts")}]
+    event = Event(at=NOW, name="job.dead", subject="1", message=marked("event"), data={"by": "me"}, parts=parts)
+    await store.record([event])
     for id in ("3", "4"):
         await add(store, job(id, run_at=NOW + 9.0))
     changed = await store.amend(["3", "4"], Requeue(NOW + 9.0, msgpack.encode(marked("requeued"))), NOW)
@@ -191,6 +193,7 @@ async def test_who_has_the_keys_reads_it_all() -> None:
     assert facts.lanes["v"].state.reason == marked("reason")
     [event] = await store.events()
     assert (event.message, event.data) == (marked("event"), {"by": "me"})
+    assert event.parts == ["{error}", {"error": marked("parts")}]
     assert [one.id for one in await store.find(JobFilter(error="marker-4f1c9b27-err"))] == ["1"]
     assert [one.error for one in await store.dead()] == [marked("error")]
     [stored] = await inner.find(JobFilter(ids=("1",)))

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from shiftwork import WorkerOrchestrator
-from shiftwork.core.steady_time import SETTLED_SECONDS, Reading
+from shiftwork.core.steady_time import STEP_FOLLOWED_SECONDS, Reading
 from shiftwork.store.machine_clock import SteadyClock, read_clocks
 from shiftwork.store.sqlite import SqliteStore
 from shiftwork.store.sqlite.file.file_clock import FileClock
@@ -70,7 +70,7 @@ async def test_a_step_of_one_process_is_not_followed(
 async def test_a_step_that_lasts_is_followed_by_all(machine: Machine, stores: tuple[SqliteStore, SqliteStore]) -> None:
     await offs(machine, *stores)
     machine.off = {"one": -HOUR, "other": -HOUR}
-    assert await offs(machine, *stores, seconds=SETTLED_SECONDS) == {0.0}
+    assert await offs(machine, *stores, seconds=STEP_FOLLOWED_SECONDS) == {0.0}
     await offs(machine, *stores, seconds=10)
     assert await offs(machine, *stores) == {-HOUR}
 
@@ -83,7 +83,7 @@ async def test_a_process_that_does_not_know_yet_that_the_clock_was_set_back_take
     await add(one, job("1"))
     await claim_one(one, "1", instance="i")
     machine.off = {"one": -HOUR, "other": -HOUR}
-    await offs(machine, one, seconds=SETTLED_SECONDS + 10)
+    await offs(machine, one, seconds=STEP_FOLLOWED_SECONDS + 10)
     now, before = NOON + machine.ticks - HOUR, NOON + machine.ticks
     await one.beat([signs("i")], 15.0, now)
     assert await other.reap("leader", 10, before) == []
@@ -126,7 +126,7 @@ def test_a_store_of_one_process_is_steady_too() -> None:
     assert clock.time() == NOON
     off, ticks = HOUR, 5.0
     assert clock.time() == NOON + 5
-    ticks += SETTLED_SECONDS
+    ticks += STEP_FOLLOWED_SECONDS
     assert clock.time() == NOON + ticks + HOUR
 
 

@@ -168,7 +168,9 @@ def _first(path: str) -> str:
 
 
 def key_of(secret: str) -> bytes:
-    """Return the bytes of a secret. Raises `ConfigurationError` if it begins like one in base64 and is not."""
+    """Return the bytes of a secret. Raises `ConfigurationError` if it has the prefix of a base64 secret and is not
+    base64.
+    """
     if not secret.startswith(_PREFIX):
         return secret.encode()
     try:

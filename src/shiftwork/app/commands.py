@@ -259,7 +259,7 @@ class OrchestratorCommands:
         return await self.control.nodes.all()
 
     async def drain_node(self, name: str, reason: str | None = None) -> "NodeView":
-        """Give a node no more work: its workers finish what they run, and the node stays, empty, until that is undone.
+        """Give a node no more work: it finishes what it runs, and stays, empty, until that is undone.
 
         A prefix of its name is enough, if no other node has it.
         """

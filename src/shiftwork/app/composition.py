@@ -60,7 +60,7 @@ class Composition:
         return self._new_node(registry, self.settings, setup, hooks or self._hooks)
 
     def new_visitor(self, registry: Registry) -> "Node":
-        """Return a node for one errand, which never leads."""
+        """Return a node that serves one triggered run, and never leads."""
         return self._new_node(registry, self.settings.visitor(), None, self._hooks)
 
     def _new_node(

@@ -1,4 +1,4 @@
-"""What a module declares that defines an app: workers, pools, hooks, alerts, and what is around its jobs.
+"""The declarations that define an app: workers, pools, hooks, alerts, and context managers around its jobs.
 
 Everything here is called by people. `registration` checks what they declare, and keeps it.
 """
@@ -53,7 +53,7 @@ if TYPE_CHECKING:  # a `Worker` each, of which a type checker knows how it is ca
 class WorkerDecorator:
     """The decorator that `@app.task(...)` and `@app.worker(...)` make: it takes a function and returns a typed handle.
 
-    A type checker can leave out a parameter in first place only. So a context goes first.
+    A type checker can only leave out the first parameter, so the context goes first.
     """
 
     def __init__(self, add: Callable[[Callable[..., Any], Mapping[str, Any]], Any], options: Mapping[str, Any]) -> None:
@@ -100,7 +100,7 @@ def nameless(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class OrchestratorDeclarations:
-    """What a module does that defines an app, before any process runs it."""
+    """Declares workers, pools, hooks and alerts, in the module that defines an app."""
 
     _registrations: Registrations
     _middleware: Middleware

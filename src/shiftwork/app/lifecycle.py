@@ -56,7 +56,7 @@ class Lifecycle:
         return self.node.instances if self.node is not None else ()
 
     def strays(self) -> Mapping[str, Strays]:
-        """How many runs were given up on and go on regardless, by instance."""
+        """By instance, how many runs were given up on but have not stopped."""
         return self.node.strays() if self.node is not None else {}
 
     def instances(self) -> dict[str, tuple[Beat, list[str]]]:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 Init = TypeVar("Init", bound=Callable[..., None])
 
 BY_PLACE: Final = ("tick_interval", "max_concurrent", "enable_health_checks")
-"""What the pattern takes by place."""
+"""The arguments that the pattern passes by position."""
 APP_STOP_SECONDS: Final = 30.0
 """How long running work may take to finish when the orchestrator stops."""
 
@@ -246,7 +246,7 @@ class WorkerOrchestrator(OrchestratorDeclarations, OrchestratorCommands):
     # ── testing ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def testing(self, *, now: float | datetime | None = None) -> "Trial":
-        """Stand on an empty store in memory and a clock of its own, until the `with` block ends (docs/testing.md).
+        """Use an empty store in memory and a manual clock until the `with` block ends (docs/testing.md).
 
         `async with app.testing() as test:`, then `await test.run_pending()`; or `with app.testing() as test:`, then
         `test.blocking.run_pending()`. `now` is what the clock shows at the beginning.

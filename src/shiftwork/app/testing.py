@@ -35,7 +35,7 @@ MOST_RUNS: Final = 10_000
 MOST_IDLE_LOOKS: Final = 100
 """How often to look again at once for something that is said to be due, and does not run."""
 A_MOMENT: Final = 1.0
-"""How long to wait then."""
+"""How many seconds later to look again, after so many looks."""
 _NONE: Final[Iterator[None]] = iter(())
 
 
@@ -266,7 +266,7 @@ class _Drive:
 
 
 class _Ledger:
-    """Hears of every run, passes events on to the app's hooks, and keeps the exceptions themselves."""
+    """Records every run and the exceptions that it raised, and passes events on to the app's hooks."""
 
     def __init__(self, hooks: Hooks) -> None:
         self.started: list[Event] = []

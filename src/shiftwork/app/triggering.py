@@ -88,7 +88,7 @@ class Triggering:
         await _run_ended(await self._control.workers.trigger(name, payload), timeout_seconds)
 
     async def _refuse_hopeless(self, name: str) -> None:
-        """Refuse a run that would wait for what does not happen by itself."""
+        """Raise if the run would wait for something that does not happen by itself."""
         why = await self._control.explanations.blocked_for_good(name)
         if why is not None:
             message = sentence("worker {worker}: {fault}", worker=name, fault=why)

@@ -133,12 +133,12 @@ _inherited: Final[list[object]] = []
 
 
 def begin_anew_when_forked(one: Forkable) -> None:
-    """Have this called in every process that is forked from this one."""
+    """Call `one.forked()` in every process that is forked from this one."""
     _concerned.add(one)
 
 
 def never_free(inherited: object) -> None:
-    """Keep something of the parent's for as long as this process lives: freeing it would close what is not ours."""
+    """Keep an object of the parent for as long as this process lives: freeing it would close what is not ours."""
     import ctypes  # noqa: PLC0415 - few processes are forked
 
     _inherited.append(inherited)

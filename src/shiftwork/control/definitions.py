@@ -12,7 +12,7 @@ from shiftwork.core.doc_kinds import POOL_CONFIG, SCHEMA, WORKER
 from shiftwork.core.model.workers import PoolConfig, WorkerConfig, WorkerExecutionMode, WorkerState
 from shiftwork.errors import UnknownPoolError, UnknownWorkerError, nearest
 from shiftwork.sentences import sentence
-from shiftwork.store.docs import read_all
+from shiftwork.store.docs import decoded, read_all
 
 if TYPE_CHECKING:
     from shiftwork.handles.worker import Worker
@@ -78,7 +78,7 @@ class StoredWorker(Struct, frozen=True):
 
 
 class Published(Struct, frozen=True):
-    """Everything that was published, as of one moment."""
+    """Everything that was published, from one read."""
 
     at: float
     workers: dict[str, WorkerConfig]
@@ -143,8 +143,9 @@ class Definitions:
 
     async def _read(self) -> Published:
         store = await self._access.open()
-        schemas = {doc.name: doc.body for doc in await store.docs(SCHEMA)}
-        self._kept = Published(self._now(), await self.workers(), await self.pools(), schemas)
+        docs = await store.docs(WORKER.name, POOL_CONFIG.name, SCHEMA)
+        schemas = {doc.name: doc.body for doc in docs if doc.kind == SCHEMA}
+        self._kept = Published(self._now(), decoded(docs, WORKER), decoded(docs, POOL_CONFIG), schemas)
         return self._kept
 
 

@@ -6,8 +6,9 @@ the time is the wall clock of the anchor, plus the seconds since. So setting the
 
 A wall clock that differs from that time is a step: a mistake that is undone soon, the clock of one process only, or
 the right time at last (a virtual machine that was paused, a clock that was never right before). Every process that
-notices a step reports it with a `Vote`. A step that has lasted for `SETTLED_SECONDS`, and that no other process denies,
-makes a new anchor. A process whose wall clock is right votes as well while there are other votes, and so denies it.
+notices a step reports it with a `Vote`. A step that has lasted for `STEP_FOLLOWED_SECONDS`, and that no other process
+denies, makes a new anchor. A process whose wall clock is right votes as well while there are other votes, and so denies
+it.
 """
 
 from collections.abc import Mapping
@@ -17,7 +18,7 @@ from msgspec import Struct
 
 TOLERANCE_SECONDS: Final = 1.0
 """A wall clock that differs by less is right."""
-SETTLED_SECONDS: Final = 30.0
+STEP_FOLLOWED_SECONDS: Final = 30.0
 """How long a step must last before it is followed."""
 FRESH_SECONDS: Final = 60.0
 """How long a vote counts. Processes that beat vote every few seconds."""
@@ -75,7 +76,7 @@ def steady_time(anchor: Anchor | None, now: Reading, votes: Mapping[str, Vote], 
     others = [vote.by for who, vote in votes.items() if who != me and now.ticks - vote.seen <= FRESH_SECONDS]
     if _alike(by, 0.0) and all(_alike(other, 0.0) for other in others):
         return Verdict(time)
-    lasted = now.ticks - since >= SETTLED_SECONDS
+    lasted = now.ticks - since >= STEP_FOLLOWED_SECONDS
     if lasted and not _alike(by, 0.0) and all(_alike(other, by) for other in others):
         return Verdict(now.wall, anchor=now)
     return Verdict(time, vote=Vote(by, since, now.ticks))

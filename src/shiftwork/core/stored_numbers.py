@@ -15,7 +15,7 @@ from shiftwork.core.model.job_changes import VERDICTS
 from shiftwork.core.model.job_parts import NEED_ALONE, NEED_BROKEN, NEED_WHATEVER
 from shiftwork.core.model.jobs import SECONDS_A_DAY, JobPriority
 from shiftwork.core.values.job_limits import FIRST_ATTEMPTS, LAST_ATTEMPTS, MOST_ATTEMPTS
-from shiftwork.core.workers.admission import SETTLING_SECONDS
+from shiftwork.core.workers.admission import JUST_STARTED_SECONDS
 from shiftwork.core.workers.breaker import UNTIL_CLOSED
 
 STORED_NUMBERS: Final[dict[str, int]] = {
@@ -29,7 +29,7 @@ STORED_NUMBERS: Final[dict[str, int]] = {
     "LIMIT_LAST_ATTEMPTS": LAST_ATTEMPTS,
     "LIMIT_ATTEMPTS": MOST_ATTEMPTS,
     "SECONDS_A_DAY": int(SECONDS_A_DAY),
-    "SECONDS_SETTLING": int(SETTLING_SECONDS),
+    "SECONDS_JUST_STARTED": int(JUST_STARTED_SECONDS),
     "SECONDS_UNTIL_CLOSED": int(UNTIL_CLOSED),
 }
 """By name, as SQL and Lua write it."""

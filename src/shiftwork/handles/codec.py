@@ -309,7 +309,7 @@ def _returns(function: Callable[..., Any], *, extras: bool = False) -> Any:
 
 
 _RETURNS_SECRET: Final[WeakKeyDictionary[Callable[..., Any], bool]] = WeakKeyDictionary()
-"""What was found out about functions of steps: to look at an annotation takes longer than to keep a step."""
+"""Whether the functions of steps return secrets: reading an annotation takes longer than keeping a step."""
 
 
 def _returns_secret(function: Callable[..., Any]) -> bool:

@@ -30,7 +30,7 @@ def make_key(worker: str, template: str, arguments: Mapping[str, Any]) -> str:
 
 
 def early_key(worker: str, template: str, arguments: Mapping[str, Any], unknown: Collection[str]) -> str:
-    """Return the concurrency key of a job of which these arguments will be known only when it runs."""
+    """Return the concurrency key of a job whose `unknown` arguments are known only when it runs."""
     for name in {_parameter(field) for field in _key_fields(template)}.intersection(unknown):
         message = (
             f"{worker}: its concurrency key {template!r} is made when the job is added, and {name!r} is "

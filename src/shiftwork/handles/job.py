@@ -31,7 +31,7 @@ T = TypeVar("T")
 logger: Final = logging.getLogger("shiftwork")
 
 UNSERVED_WARNING_SECONDS: Final = 10.0
-"""A caller that has waited this long for a job that no process serves finds that in its log."""
+"""After waiting this long for a job that no process serves, a caller logs a warning."""
 
 
 class Unfinished(Struct, frozen=True):
@@ -92,7 +92,7 @@ class JobAccess(Struct, frozen=True):
     look: Look | None = None
     run_blocking: RunBlocking | None = None
     added_at: float = 0.0
-    """When those jobs were added that have no record yet."""
+    """When the jobs that have no record yet were added."""
 
 
 @report_forgotten("job", "job.blocking.{name}(…)")

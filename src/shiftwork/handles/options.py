@@ -125,4 +125,4 @@ _CHECKS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "expires_seconds": _positive,
     "tags": tags_in,
 }
-"""What makes the kept value of a written one, for each of `JobOptions`. Raises a `ConfigurationError`."""
+"""Converts each of `JobOptions` from what people write to what is kept. Raises `ConfigurationError`."""

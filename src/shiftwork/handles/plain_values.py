@@ -134,7 +134,7 @@ def _without(value: Any, path: Path, found: list[tuple["Call[Any]", Path]]) -> A
 
 
 def _check_keys(output: Output, path: Path) -> None:
-    """Raise if the place of an output cannot be kept: a job is dead whose options cannot be read."""
+    """Raise if the place of an output cannot be stored: a job with unreadable options would be dead."""
     for key in path:
         kind = type(key.value) if isinstance(key, Enum) else type(key)
         if kind not in (str, int):

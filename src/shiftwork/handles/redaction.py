@@ -23,11 +23,11 @@ MASK: Final = "•••"
 SHORTEST: Final = 4
 """Shorter secrets are not replaced in texts: they would match text that is not secret."""
 SECRET_MARK: Final = b'"writeOnly":true'
-"""What the JSON Schema of a type that contains a secret has in it."""
+"""Appears in the JSON Schema of each type that contains a secret."""
 CUT: Final = "…"
-"""What a text ends with of which the end is missing."""
+"""Ends a text that was cut off."""
 MOST_COMPARED: Final = 200_000_000
-"""How many characters of a page are compared, times the number of its secrets: it takes a fraction of a second."""
+"""The most characters of a page times its secrets that are compared: a fraction of a second."""
 NOT_COMPARED: Final = {"not shown": "the job has too many secrets to look for all of them in this value"}
 _MISSING: Final = object()
 
@@ -128,7 +128,7 @@ class PageSecrets:
 
 
 def _half_at(text: str, secret: str) -> int | None:
-    """Return where at the end of a text a secret begins; None if it does not."""
+    """Return where a secret begins that the end of a text cuts off; None if there is none."""
     at = text.find(secret[:SHORTEST], max(0, len(text) - len(secret)))
     while at >= 0 and not secret.startswith(text[at:]):
         at = text.find(secret[:SHORTEST], at + 1)

@@ -73,7 +73,7 @@ class _Name(str):
 
 
 def unstarted(call: str, instead: str) -> Unstarted:
-    """Return what the coroutine should hold that the caller creates for its own caller."""
+    """Return a mark for the coroutine that the calling function is about to create and return."""
     made = Unstarted()
     made.call, made.instead, made.coroutine, made.named = call, instead, None, CLOSING_FREES
     try:

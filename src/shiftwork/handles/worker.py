@@ -127,7 +127,7 @@ class Commands(Protocol):
 
 
 class App(Protocol):
-    """The app of a worker. It has another control while it is tested, so a worker asks for it each time."""
+    """The app of a worker. A test swaps its control, so a worker asks for it each time."""
 
     @property
     def control(self) -> Commands:

@@ -25,7 +25,7 @@ def die_with_parent() -> None:
 
 
 def open_standard_streams() -> None:
-    """Open those that are closed on the null device.
+    """Open the standard streams that are closed on the null device.
 
     Otherwise the next file or connection gets their number: what a library prints would go there, and uvloop aborts
     the process when it closes one of them.

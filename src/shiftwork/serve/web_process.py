@@ -1,6 +1,6 @@
 """The dashboard of a node: the node holds the socket, and another process serves it.
 
-Strangers can reach the socket, so what they do costs the other process its descriptors, its memory and its event loop,
+Anyone can reach the socket, so what they do costs the other process its descriptors, its memory and its event loop,
 and never the node. The first connection starts the process; it ends after a while without clients, or
 when it crashes, and the next connection starts it again. So a node without viewers pays nothing for its dashboard.
 """

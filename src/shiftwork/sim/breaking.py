@@ -22,7 +22,7 @@ from shiftwork.sim.traffic import jobs_of
 MOST_LOAD: Final = 8.0
 """The highest load that is tried."""
 PRECISION: Final = 1.05
-"""How far above a load that holds the load may be at which something breaks."""
+"""The search stops when the load that breaks is at most this factor above one that holds."""
 _FACTOR: Final = 1.5
 _LEFT_SHARE: Final = 0.1
 """If this share of the jobs of a peak has not ended at its end, a pool without a target does not keep up."""

@@ -14,7 +14,7 @@ from shiftwork.sim.traffic import SimJob, jobs_of
 
 MOST_TRIED_SLOTS: Final = 4096
 FAST_ENOUGH: Final = 1.0
-"""A pool without a target has to be as fast as it was, but not faster than this many seconds."""
+"""A pool without a target must be as fast as it was; waits below this many seconds count as equal."""
 _METRICS: Final = ("p50", "p95", "p99", "worst")
 
 

@@ -10,7 +10,7 @@ from shiftwork.sim.scenario import NodeGroup
 
 
 def beats(nodes: Mapping[str, NodeGroup], pools: Iterable[str]) -> list[Beat]:
-    """Return a sign of life of every node; each of them can host every pool, as far as labels allow."""
+    """Return a beat of every node; each node can host every pool, as far as labels allow."""
     known = tuple(pools)
     return [
         Beat(

@@ -1,4 +1,4 @@
-"""The busiest part of a scenario, cut out: a short scenario that says what the long one does under more load."""
+"""The busiest part of a scenario, as a short scenario: it shows what the long one would do under more load."""
 
 from collections.abc import Sequence
 from itertools import pairwise

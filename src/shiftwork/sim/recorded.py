@@ -44,7 +44,7 @@ LISTED: Final = 5
 GUESSED: Final = NodeGroup(cores=8.0, memory=16 * 2**30)
 """The machine of a system of which no node runs now."""
 WORTH_SAYING: Final = 0.01
-"""Which share of a pool's jobs may be left out without saying so."""
+"""A share of a pool's jobs below this may be left out without a note."""
 
 
 class Recorded(Struct, frozen=True, kw_only=True):

@@ -123,7 +123,7 @@ class SimPool:
         return self.decided[0]
 
     def _at_rest(self, now: float) -> bool:
-        """Whether there is nothing to see: its size is fixed, or it has its minimum and has been idle since a look."""
+        """Whether a look can be left out: its size is fixed, or it has its minimum and has been idle since one."""
         bounds = self._bounds_now(now)
         if self.current != bounds.low:
             return False

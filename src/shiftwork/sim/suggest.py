@@ -26,7 +26,7 @@ WORTH: Final = 0.005
 MOST_RAISES: Final = 8
 """How often the maximum of a pool that misses its targets is raised by a quarter."""
 FAST_ENOUGH: Final = 1.0
-"""A pool without a target has to be as fast as it is, but not faster than this many seconds."""
+"""A pool without a target must stay as fast as it is; waits below this many seconds count as equal."""
 SUGGESTED: Final = "suggested"
 """The name of the configuration that the search finds."""
 
@@ -112,7 +112,7 @@ class _PoolSearch:
             yield (place + 1) / len(VARIATIONS)
 
     def _demand_what_is(self) -> None:
-        """Take the waits as they are for a target."""
+        """Use the present waits as the target."""
         day = Day(self._scenario, Configuration(pools={self.best.name: self.best}, workers=self._workers), self._jobs)
         day.run()
         self.trials += 1

@@ -275,7 +275,7 @@ class Move:
         return newest
 
     async def _write_missing(self, records: Sequence[JobRecord]) -> list[tuple[JobRecord, JobRecord | None]]:
-        """Write those that are missing or different. Return what was written, each with what was there instead."""
+        """Write the jobs that are missing or different. Return those written, each with what was there before."""
         running = [record for record in records if record.status is JobStatus.PROCESSING]
         if running:
             raise MoveError(

@@ -160,8 +160,8 @@ def _known(values: Iterable[tuple[Labels, float | None]]) -> list[Sample]:
 
 
 def _scaling(seen: Overview) -> Iterator[Metric]:
-    workers = _by_pool(seen, lambda pool: pool.workers)
-    yield Metric("shiftwork_slots", "gauge", "Slots that the pool has now.", workers)
+    slots = _by_pool(seen, lambda pool: pool.slots)
+    yield Metric("shiftwork_slots", "gauge", "Slots that the pool has now.", slots)
     wanted = _by_pool(seen, lambda pool: pool.wanted)
     yield Metric("shiftwork_slots_wanted", "gauge", "Slots that the plan wants the pool to have.", wanted)
     highest = _by_pool(seen, lambda pool: pool.config.max_workers if pool.config else None)

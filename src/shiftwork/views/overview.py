@@ -48,8 +48,8 @@ class PoolView(Struct, frozen=True, kw_only=True):
     stats: PoolStats
     instances: int
     """The number of live instances that serve it."""
-    workers: int
-    """The number of its slots: how many jobs it can run at a time."""
+    slots: int
+    """How many jobs it can run at a time."""
     busy: int
     oldest_wait_seconds: float | None
     wanted: int
@@ -69,7 +69,7 @@ class PoolView(Struct, frozen=True, kw_only=True):
     @property
     def running(self) -> int:
         """Return how many of its slots run a job now. Jobs that were claimed ahead are processing too."""
-        return min(self.stats.processing, self.workers)
+        return min(self.stats.processing, self.slots)
 
 
 class NodePool(Struct, frozen=True, kw_only=True):
@@ -263,7 +263,7 @@ def _pool(
         change=change,
         stats=numbers,
         instances=len(members),
-        workers=sum(map(slots_of, members)),
+        slots=sum(map(slots_of, members)),
         busy=sum(beat.busy for beat in members),
         oldest_wait_seconds=_waited(numbers, now),
         wanted=totals(plan)[name],

@@ -34,7 +34,7 @@ class Changes(Struct):
 
 
 class How(Struct, frozen=True):
-    """How a change is made: without a question, for which reason, and how it is reported."""
+    """How a change is made: with or without a confirmation, for which reason, and how it is reported."""
 
     yes: bool
     reason: str | None

@@ -22,7 +22,7 @@ FOLLOW_SECONDS: Final = 0.5
 FOLLOW_RETRY_SECONDS: Final = 1.0
 """How soon to try again while the store is away."""
 ALL: Final = 2 * EVENTS_KEPT
-"""As many events as a store keeps, of both kinds."""
+"""The number of events that a store keeps, of both kinds."""
 _NAME_COLUMNS: Final = 16
 
 

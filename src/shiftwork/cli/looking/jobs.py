@@ -323,7 +323,7 @@ def _run(record: JobRecord, parts: SeenParts, now: float) -> dict[str, str | Non
 
 
 def _spent(record: JobRecord, parts: SeenParts) -> float | None:
-    """Return how long the last run took; None if it has not ended, or left nothing that tells when.
+    """Return how long the last run took; None if it has not ended, or if nothing tells when it did.
 
     The report of a failed attempt does, and so does the last step of a function that was handed back to wait.
     """

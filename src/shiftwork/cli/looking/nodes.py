@@ -65,7 +65,7 @@ def nodes(source: Source, *, as_json: bool) -> None:
 def drain(
     node: str, source: Source, *, undo: bool, reason: str | None, wait: bool, timeout: float | None, as_json: bool
 ) -> None:
-    """Give a node no more work: its workers finish what they run, and end. A prefix of its name is enough.
+    """Give a node no more work: it finishes what it runs. A prefix of its name is enough.
 
     The node stays up, empty, until it is stopped or this is undone. An empty node stops without a wait.
     """

@@ -23,7 +23,7 @@ _LEAST = ("INSTANCES", "COMPLETED", "FAILED", "KIND", "SCHEDULED", "RETRYING", "
 @with_source
 @json_option
 def pools(source: Source, *, as_json: bool) -> None:
-    """List every pool: workers now and wanted, bounds, queue, running and ended jobs, state.
+    """List every pool: slots now and wanted, bounds, queue, running and ended jobs, state.
 
     Bounds with a * were set by hand: shiftwork scale POOL --reset restores the registered ones.
     Bounds with an @ hold by the clock, until the next entry of the pool's `bounds` fires.
@@ -70,7 +70,7 @@ def _row(pool: PoolView) -> list[Cell]:
     return [
         pool.name,
         pool.config.kind if pool.config else None,
-        workers_of(pool),
+        slots_text(pool),
         bounds_of(pool),
         pool.instances,
         pool.running,
@@ -86,9 +86,9 @@ def _row(pool: PoolView) -> list[Cell]:
     ]
 
 
-def workers_of(pool: PoolView) -> str:
+def slots_text(pool: PoolView) -> str:
     """Return how many slots a pool has, and how many it is about to have if that differs: `3`, `3 → 5`."""
-    return f"{pool.workers}" if pool.workers == pool.wanted else f"{pool.workers} → {pool.wanted}"
+    return f"{pool.slots}" if pool.slots == pool.wanted else f"{pool.slots} → {pool.wanted}"
 
 
 def bounds_of(pool: PoolView) -> str | None:

@@ -140,4 +140,4 @@ def _pool(pool: PoolView) -> list[Cell]:
     waited = None if pool.oldest_wait_seconds is None else span(pool.oldest_wait_seconds)
     stats = pool.stats
     busy = stats.queued, stats.waiting, pool.running
-    return [pool.name, pool.workers, *busy, waited, stats.dead, pool_state(pool)]
+    return [pool.name, pool.slots, *busy, waited, stats.dead, pool_state(pool)]

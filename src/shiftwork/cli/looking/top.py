@@ -13,7 +13,7 @@ import click
 from msgspec import Struct, field
 
 from shiftwork.cli.connect import Source, with_source
-from shiftwork.cli.looking.pools import bounds_of, workers_of
+from shiftwork.cli.looking.pools import bounds_of, slots_text
 from shiftwork.cli.looking.status import pool_state
 from shiftwork.cli.terminal.formatting import one_line, percent, size, span, took
 from shiftwork.cli.terminal.output import Cell, cut, json_option, say, show_json, table, terminal_width
@@ -353,7 +353,7 @@ def _pool(pool: PoolView, history: GlanceHistory, blocks: str) -> list[Cell]:
     return [
         pool.name,
         pool.config.kind if pool.config else None,
-        workers_of(pool),
+        slots_text(pool),
         bounds_of(pool),
         pool.running,
         pool.stats.queued,

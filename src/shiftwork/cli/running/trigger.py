@@ -96,7 +96,7 @@ async def _until_ended(control: Control, job: Job[Any], patience: float | None, 
 
 
 def _retrieve(ending: asyncio.Future[Any]) -> None:
-    """Take its exception, which may come when another one has ended the command."""
+    """Retrieve its exception, which may be raised after another one has ended the command."""
     if not ending.cancelled():
         ending.exception()
 

@@ -1,4 +1,4 @@
-"""Tokens: they let people and programs in over HTTP that are not on this machine.
+"""Tokens, for people and programs on other machines that use the HTTP API.
 
 A token is `sw_ID_SECRET`. The store keeps a SHA-256 of the secret, which has 256 random bits and cannot be guessed: a
 slow hash would only slow us down. A revoked token stays in the list, so that old events can be understood.
@@ -172,7 +172,7 @@ class TokenCheck:
         return self._known.get(id)
 
     async def _read_once(self) -> None:
-        """Read all tokens. Requests that arrive meanwhile share the result, so a crowd costs the store one read."""
+        """Read all tokens. Requests that arrive meanwhile share the result, so many at once cost the store one read."""
         loop = asyncio.get_running_loop()
         reading = self._reading
         if reading is None or reading.done() or reading.get_loop() is not loop:

@@ -41,7 +41,7 @@ from shiftwork.views.snapshot import hosting
 
 ESTIMATE_CALM_SECONDS: Final = 60.0
 FORGOTTEN_SECONDS: Final = 300.0
-"""After how long without a question what was seen before says nothing about the present."""
+"""What was seen longer ago than this is not used."""
 KEY_JOBS: Final = 1_000
 """How many jobs with the same concurrency key are looked at: with more, there is no estimate for those behind it."""
 
@@ -165,7 +165,7 @@ class Estimates:
         return await store.find(JobFilter(worker=record.worker, key=record.key, status=live, limit=KEY_JOBS))
 
     def _behind(self, record: JobRecord, seen: QueueFacts) -> float | None:
-        """Return how long the jobs run on average that are queued in the pool behind the job."""
+        """Return the average run time of the jobs that are queued in the pool behind this one."""
         jobs = seconds = 0.0
         for name in self._of_pool(record, seen):
             behind = seen.stats.workers[name].queued - seen.ahead.lanes.get(name, 0)
@@ -217,7 +217,7 @@ class Estimates:
         return None if why is None else sentence("pool {pool} has no room for a slot: {why}", pool=name, why=why)
 
     async def _overtaking(self, record: JobRecord, demand: Demand, now: float) -> list[Overtaking]:
-        """Return what the jobs take that still come and rank ahead; nothing where no rate is known."""
+        """Return the slots that jobs will take which are still to come and rank ahead; none where no rate is known."""
         if not demand.shares:
             return []
         workers = self._registry.worker_configs()

@@ -36,9 +36,9 @@ from shiftwork.views.explanation import (
 from shiftwork.views.formats import clock_time
 
 MOST_PLACED: Final = 500
-"""Of how many jobs of a list the positions are worked out."""
+"""How many jobs of a list get a position."""
 MOST_ESTIMATED: Final = 10
-"""For how many workers of a list it is worked out when their jobs start, beginning with those that have most in it."""
+"""How many workers of a list get estimates of when their jobs start: those with the most jobs in it."""
 MOST_NEEDS_READ: Final = 1_000
 """How many of the jobs that a job waits for are looked at."""
 
@@ -117,7 +117,7 @@ class Explanations:
         return [known.beat for known in await store.instances() if known.expires_at > now]
 
     async def blocked_for_good(self, worker: str) -> str | None:
-        """Return why a run would wait for what does not happen by itself; None if it would not."""
+        """Return why a run would wait for something that does not happen by itself; None if it would not."""
         store, now = await self._access.open(), self._now()
         facts = await store.survey([worker], now)
         for wait in explain(worker, Head(0.0, "", now), facts, now):
@@ -188,7 +188,7 @@ class Explanations:
         return Obstacle("unserved", record.pool, why)
 
     async def _turn(self, record: JobRecord, seen: QueueFacts) -> Obstacle:
-        """Return whose turn it is before the job that no gate holds back; or that nothing would run it."""
+        """Return which jobs go before one that no gate holds back; or that no process would run it."""
         if any(beat.pool == record.pool and record.worker in beat.workers for beat in seen.beats):
             return _behind(record, seen)
         if not any(hosts(beat, record.pool) for beat in seen.beats) or any(
@@ -209,7 +209,7 @@ class Explanations:
         )
 
     async def _suspension(self, record: JobRecord) -> Obstacle | None:
-        """Return for what the function of a job waits that was handed back; None if it was not."""
+        """Return what the function of a handed-back job waits for; None if the job was not handed back."""
         if record.status is not JobStatus.SCHEDULED:
             return None
         store = await self._access.open()

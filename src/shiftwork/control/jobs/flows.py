@@ -36,7 +36,7 @@ MEMBERS: Final = 10_000
 """How many jobs of a flow are read at a time where only their statuses matter."""
 FIRST_LOOK_SECONDS: Final = 0.25
 BROKEN_LOOK_SECONDS: Final = 10.0
-"""How often a caller that waits for a result looks whether the flow is broken, in the end."""
+"""How often a caller that waits for a result checks whether the flow is broken, at the least."""
 MANY_JOBS: Final = 500
 """A flow of more jobs is drawn in a thread: it takes a while, and others must not wait for it."""
 BROKEN: Final = (JobStatus.DEAD, JobStatus.CANCELLED)
@@ -285,7 +285,7 @@ class FlowCommands:
 
 
 def _last(jobs: Sequence[Job[Any]]) -> list[Job[Any]]:
-    """Return the jobs that were passed to `enqueue_flow`, as far as that can be told: nothing needs them."""
+    """Return the jobs that no other needs: most likely those that were passed to `enqueue_flow`."""
     own = {job.id: run_options_of(job.record.options) for job in jobs}
     needed = {id for options in own.values() for id in options.needs}
     last = [job for job in jobs if job.id not in needed]

@@ -1,4 +1,4 @@
-"""Calls of a flow that stand for one job, because they have the same `job_id`: mostly for jobs which exist.
+"""Calls of a flow with a `job_id` that another call or an existing job has too.
 
 A job may wait for such a job. It may get its result only if both belong to one flow, because results of other jobs are
 pruned in their own time. A call that a running job adds must not wait for what waits for that job: that would wait for
@@ -22,7 +22,7 @@ async def known_jobs(store: Store, calls: Sequence[Call[Any]]) -> dict[str, JobR
 
 
 def flow_of(calls: Sequence[Call[Any]], known: Mapping[str, JobRecord]) -> str | None:
-    """Return the flow that these calls were added as before, if all of them have ids; some of its jobs may be gone."""
+    """Return the flow as which these calls were added before, if all have ids. Some of its jobs may be gone."""
     flows = {record.flow for record in known.values()}
     return flows.pop() if len(flows) == 1 and all(call.options.job_id for call in calls) else None
 

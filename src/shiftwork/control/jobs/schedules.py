@@ -61,7 +61,7 @@ from shiftwork.views.schedules import SchedulePreview, ScheduleView, preview_of,
 SCHEDULES_BATCH: Final = 100
 """How many schedules are made readable before others get their turn on the event loop."""
 _NOT_FOR_SCHEDULES: Final = ("job_id", "run_at", "delay_seconds")
-"""CheckedJobOptions of a job that a schedule decides."""
+"""The options of a job that its schedule decides."""
 
 
 class ScheduleBook:

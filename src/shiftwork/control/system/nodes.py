@@ -52,7 +52,7 @@ class Nodes:
         raise UnknownNodeError(message)
 
     async def drain(self, name: str, reason: str | None = None) -> NodeView:
-        """Give a node no more work, and return it. Its workers finish what they run; the node stays, empty."""
+        """Give a node no more work, and return it. It finishes what it runs, and stays, empty."""
         await self._access.open_to_change()
         node, since = (await self.get(name)).name, self._now()
         if await self._set_drained(lambda drained: {node: since, **drained}):

@@ -49,7 +49,7 @@ StoreFault = Callable[[], str | None]
 """Returns which write of another process fails now, if one does; the node's, for the process of its dashboard."""
 
 FOUND_SECONDS: Final = 1.0
-"""A write that has failed for less was found to fail just now: it may have failed for longer."""
+"""A write that has failed for less than this was just found to fail; it may have failed for longer."""
 
 
 SNAPSHOT_KINDS: Final = (WORKER, POOL_CONFIG, RESCHEDULED, SCHEDULE, PLAN, EDITION, EXPIRED_LATELY)

@@ -33,7 +33,7 @@ from shiftwork.store.protocol import Store
 from shiftwork.store.schedules import read_index, read_parts
 
 KINDS = (SCHEDULE.name, RESCHEDULED.name, BREAKER.name, GATES.name, SCHEMA, WORKER.name)
-"""The records that bear a worker's name. The definition is the last one: until it is gone, this can be repeated."""
+"""The kinds of records that a worker has. Its definition is erased last, so an interrupted `forget` can be repeated."""
 
 
 class Workers:

@@ -21,7 +21,7 @@ DEFAULT_LATENCY_SECONDS: Final = 300.0
 FAR_TOO_LONG: Final = 10.0
 """How many times its target a job waits until that is critical."""
 STARTING_SECONDS: Final = 30.0
-"""How long jobs may wait for the first worker of a pool that a node is about to start."""
+"""How long jobs may wait for the first slot of a pool that a node is about to start."""
 STUCK_SECONDS: Final = 10.0
 """For how long at least nothing must have ended in a pool that counts as stuck."""
 HANG_SECONDS: Final = 2.0
@@ -159,7 +159,7 @@ def _serving(pool: PoolFacts, now: float) -> Iterator[Problem]:
     if pool.unplaced is not None and pool.hosting == "ready":
         severity: Severity = "critical" if pool.queued and not pool.served else "warning"
         message = sentence(
-            "pool {pool} should have more workers than fit on any node: {why}; {n} queued",
+            "pool {pool} should have more slots than fit on any node: {why}; {n} queued",
             pool=pool.name,
             why=pool.unplaced,
             n=pool.queued,
@@ -308,7 +308,7 @@ def _unserved(pool: PoolFacts, since: float | None) -> Iterator[Problem]:
         yield Problem("pool_unserved", name, message, remedy, severity, since, target)
     elif pool.hosting == "ready" and queued and (pool.oldest_wait_seconds or 0.0) > STARTING_SECONDS:
         message = sentence(
-            "pool {pool} has no worker, and its oldest job has waited {n} s",
+            "pool {pool} has no slot, and its oldest job has waited {n} s",
             pool=name,
             n=f"{pool.oldest_wait_seconds:.0f}",
         )

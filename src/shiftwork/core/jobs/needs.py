@@ -49,7 +49,7 @@ POSTPONED: Final = 60.0
 """How many seconds later an ended job that its flow still needs is checked again."""
 LOST: Final = (JobStatus.DEAD, JobStatus.CANCELLED)
 """The statuses of jobs that have ended and did not complete."""
-SETTLED: Final = (JobStatus.COMPLETED, JobStatus.CANCELLED)
+NEED_NO_RESULTS: Final = (JobStatus.COMPLETED, JobStatus.CANCELLED)
 """The statuses of jobs that need no result of another job any longer."""
 
 
@@ -87,9 +87,9 @@ def is_kept(status: JobStatus, in_flow: Mapping[JobStatus, int], *, founder: Job
     `in_flow` has the numbers of jobs in its flow, `founder` is the status of the job that the flow is named after, if
     there is one, and `awaited` says whether a live or dead job waits for it.
     """
-    unsettled = any(n for one, n in in_flow.items() if one not in SETTLED)
-    unsettled = unsettled or (founder is not None and founder not in SETTLED)
-    return awaited or unsettled or (status is JobStatus.COMPLETED and in_flow.get(JobStatus.CANCELLED, 0) > 0)
+    unfinished = any(n for one, n in in_flow.items() if one not in NEED_NO_RESULTS)
+    unfinished = unfinished or (founder is not None and founder not in NEED_NO_RESULTS)
+    return awaited or unfinished or (status is JobStatus.COMPLETED and in_flow.get(JobStatus.CANCELLED, 0) > 0)
 
 
 def released(job: JobRecord, now: float) -> JobRecord:

@@ -23,8 +23,8 @@ from shiftwork.core.observing.run_histograms import (
     run_quantile,
     runs,
     since,
+    split_by_worker,
     together,
-    told_apart,
     wait_quantile,
 )
 from shiftwork.core.observing.worker_hours import WorkerHour, WorkerTotals, arrived, busier, worker_totals
@@ -151,7 +151,7 @@ class Hour(Struct, array_like=True):
         return Before(
             self.moments[-1].at,
             # A leader of version 0.1 keeps the names of workers in marks that newer nodes gave.
-            {name: replace(one, marks=told_apart(one.marks)[0]) for name, one in self.totals.items()},
+            {name: replace(one, marks=split_by_worker(one.marks)[0]) for name, one in self.totals.items()},
             whole=len(self.totals) < MOST_POOLS,
             by_worker=self.worker_totals,
             every_worker=False,

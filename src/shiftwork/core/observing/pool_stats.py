@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from shiftwork.core.observing.run_histograms import together, told_apart
+from shiftwork.core.observing.run_histograms import split_by_worker, together
 
 
 class PoolStats(Struct, kw_only=True):
@@ -62,7 +62,7 @@ class Stats(Struct, kw_only=True):
 
     def count_marks(self, pool: str, counts: Mapping[str, int]) -> None:
         """Take in how often each mark was counted for a pool, as outcomes have them: with the names of workers."""
-        of_pool, of_workers = told_apart(counts)
+        of_pool, of_workers = split_by_worker(counts)
         self.pools.setdefault(pool, PoolStats()).marks = of_pool
         for worker, marks in of_workers.items():
             known = self.workers.setdefault(worker, WorkerStats())

@@ -78,7 +78,7 @@ def marked(status: JobStatus, end: str, times: str) -> str:
 # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def told_apart(counts: Mapping[str, int]) -> tuple[dict[str, int], dict[str, dict[str, int]]]:
+def split_by_worker(counts: Mapping[str, int]) -> tuple[dict[str, int], dict[str, dict[str, int]]]:
     """Return the counts of a pool without the names of workers, and those of each worker."""
     of_pool: dict[str, int] = {}
     of_workers: dict[str, dict[str, int]] = {}

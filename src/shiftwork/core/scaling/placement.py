@@ -78,10 +78,10 @@ class Placement(Struct, frozen=True):
 def place(wanted: Sequence[Want], nodes: Sequence[NodeCapacity]) -> Placement:
     """Decide which node runs how many slots of which pool.
 
-    Workers stay where they are as long as they are wanted and fit; those that take neither cores nor memory are shared
+    Slots stay where they are as long as they are wanted and fit; those that take neither cores nor memory are shared
     out evenly, since moving them costs little. Every pool gets its minimum first, even if another pool must give up
     what it has above its own, the lowest priority first. The rest is given out by priority, in turns among pools of
-    the same priority, each worker to the node with the most room; for this only pools of lower priority give up any.
+    the same priority, each slot to the node with the most room; for this only pools of lower priority give up any.
     """
     wants = {want.pool: want for want in sorted(wanted, key=lambda want: (-want.priority, want.pool))}
     board = _Board(wants, nodes)
@@ -129,7 +129,7 @@ class _Board:
         return target if want.cpu or want.memory else ceil(target / max(1, len(self._suited(pool))))
 
     def fill(self, targets: Mapping[str, int], *, evict: Callable[[str], bool]) -> None:
-        """Place one worker of each pool in turns until every pool has its target or nothing more fits."""
+        """Place one slot of each pool in turns until every pool has its target or nothing more fits."""
         open_pools = [pool for pool, target in targets.items() if self.count(pool) < target]
         while open_pools:
             open_pools = [

@@ -127,14 +127,14 @@ def is_at_rest(planned: Planned, facts: PlanFacts, before: PlanMemory) -> bool:
     if sum(beat.machine is not None for beat in facts.beats) > 1:
         return False
     quiet = all(_is_quiet(before.windows.get(worker), seen) for worker, seen in planned.memory.windows.items())
-    return quiet and all(_is_settled(decision) for decision, _ in planned.decisions.values())
+    return quiet and all(_has_its_size(decision) for decision, _ in planned.decisions.values())
 
 
 def _is_quiet(before: WorkerWindow | None, seen: WorkerWindow) -> bool:
     return before is not None and not before.live and not seen.live and before.ended == seen.ended
 
 
-def _is_settled(decision: Decision) -> bool:
+def _has_its_size(decision: Decision) -> bool:
     """Return whether the pool has as many slots as it wants, and will not shrink after a while."""
     wanted = decision.memory.wanted
     return decision.action == "none" and bool(wanted) and wanted[-1][1] == decision.current

@@ -25,7 +25,7 @@ from shiftwork.core.workers.breaker import BreakerState
 from shiftwork.core.workers.disabled_reason import reason_of
 from shiftwork.sentences import Say, sentence, unsaid
 
-SETTLING_SECONDS: Final = 1.0
+JUST_STARTED_SECONDS: Final = 1.0
 """How long a dependency waits for the dependent that has just started. A claim is not a start yet: on a busy machine
 the function may begin long after, and must not find its dependency running again by then."""
 
@@ -255,8 +255,10 @@ def _start(worker: str, head: Head, facts: Facts, choice: Choice, now: float) ->
     choice.started[worker] = choice.started.get(worker, 0) + 1
 
 
-def _gates(worker: str, head: Head, facts: Facts, now: float, say: Say, *, settled: bool = False) -> Iterator[Obstacle]:
-    """The gates that hold it back. `settled` ignores dependencies that run again after having had their turn."""
+def _gates(
+    worker: str, head: Head, facts: Facts, now: float, say: Say, *, after_turns: bool = False
+) -> Iterator[Obstacle]:
+    """Yield the gates that hold it back. `settled` ignores dependencies that run again after having had their turn."""
     lane = _lane(facts, worker)
     known = facts.gates.get(worker)
     # Without gates, the worker's pool is unknown, too; a claim looks at its own pool first anyway.
@@ -275,7 +277,7 @@ def _gates(worker: str, head: Head, facts: Facts, now: float, say: Say, *, settl
     if gate.breaker:
         yield from _breaker(gate.breaker, facts, now, say)
     for name, demand in gate.after.items():
-        yield from _dependency(worker, name, demand, head, facts, say=say, settled=settled)
+        yield from _dependency(worker, name, demand, head, facts, say=say, after_turns=after_turns)
     if gate.max_running is not None and lane.running >= gate.max_running:
         why = say("{n} of {n2} allowed {worker} jobs are running", n=lane.running, n2=gate.max_running, worker=worker)
         yield Obstacle("max_running", worker, why, since=lane.eldest.started_at if lane.eldest else None)
@@ -317,11 +319,11 @@ def _breaker(name: str, facts: Facts, now: float, say: Say) -> Iterator[Obstacle
 
 
 def _dependency(
-    worker: str, name: str, demand: str, head: Head, facts: Facts, *, say: Say, settled: bool
+    worker: str, name: str, demand: str, head: Head, facts: Facts, *, say: Say, after_turns: bool
 ) -> Iterator[Obstacle]:
     needed = _lane(facts, name)
     state = needed.state
-    if needed.running and not (settled and _had_its_turn(state, head)):
+    if needed.running and not (after_turns and _had_its_turn(state, head)):
         since = needed.eldest.started_at if needed.eldest else None
         yield Obstacle("dependency", name, say("depends on {needed}, which is running", needed=name), since=since)
     elif state.last_success is None:
@@ -361,20 +363,20 @@ def _turn(worker: str, facts: Facts, now: float, say: Say) -> Obstacle | None:
     state = _lane(facts, worker).state
     for name in gate.before if gate else ():
         dependent = _lane(facts, name)
-        settled_at = (dependent.newest_started_at or 0.0) + SETTLING_SECONDS
-        if dependent.running and now < settled_at:
+        yields_until = (dependent.newest_started_at or 0.0) + JUST_STARTED_SECONDS
+        if dependent.running and now < yields_until:
             return Obstacle(
                 "turn",
                 name,
                 say("{needed} depends on {worker} and has only just started", needed=name, worker=worker),
-                until=settled_at,
+                until=yields_until,
             )
         waiting = dependent.head
         if waiting is None or not _had_its_turn(state, waiting) or not _would_run(name, facts):
             continue
         # Dependencies that are still running do not end the turn: if each of them, or each run of one that has several
         # at a time, began anew while another went on, the worker that waits for all of them would never start.
-        if next(_gates(name, waiting, facts, now, unsaid, settled=True), None) is None:
+        if next(_gates(name, waiting, facts, now, unsaid, after_turns=True), None) is None:
             return Obstacle(
                 "turn",
                 name,

@@ -7,7 +7,7 @@ from math import inf
 
 from msgspec.structs import replace
 
-from shiftwork.core.jobs.needs import SETTLED, is_kept, is_lost
+from shiftwork.core.jobs.needs import NEED_NO_RESULTS, is_kept, is_lost
 from shiftwork.core.model.flows import FlowRecord
 from shiftwork.core.model.job_parts import Need
 from shiftwork.core.model.jobs import JobRecord, JobStatus
@@ -111,7 +111,7 @@ class Flows:
 
     def keeps(self, job: JobRecord, jobs: Mapping[str, JobRecord]) -> bool:
         """Return whether this job must not be pruned yet."""
-        awaited = any(jobs[id].status not in SETTLED for id in self._waiters.get(job.id, ()))
+        awaited = any(jobs[id].status not in NEED_NO_RESULTS for id in self._waiters.get(job.id, ()))
         if job.flow is None:
             return awaited
         founder = jobs.get(job.flow)

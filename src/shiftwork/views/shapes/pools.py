@@ -123,7 +123,7 @@ def pool_shape(pool: PoolView, *, wait_p95: float | None = None) -> PoolShape:
         max_workers=config.max_workers if config else None,
         processes=config.processes if config and config.kind != "process" else None,
         instances=pool.instances,
-        workers=pool.workers,
+        workers=pool.slots,
         wanted=pool.wanted,
         bounds_changed=pool.by_hand,
         bounds_why=pool.bounds.why if pool.bounds else None,

@@ -93,7 +93,7 @@ async def pool_what_if(site: Site, pool: Name, query: WhatIfQuery) -> WhatIfAnsw
 async def scale(site: Site, pool: Name) -> Scale:
     """Return how many slots the pool should have, for the metrics-api of KEDA and similar autoscalers."""
     view = await _view(site, pool)
-    return Scale(wanted=view.wanted, current=view.workers, queued=view.stats.queued)
+    return Scale(wanted=view.wanted, current=view.slots, queued=view.stats.queued)
 
 
 @post("/pools/{pool}/pause")

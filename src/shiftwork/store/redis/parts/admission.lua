@@ -1,5 +1,5 @@
--- May this job start now? `shiftwork.core.workers.admission` is the original of this rule: gates, then turn, then conflicts.
--- Facts are read when they are first needed, and then updated as jobs start.
+-- May this job start now? `shiftwork.core.workers.admission` is the original of this rule: gates, then turn, then
+-- conflicts. Facts are read when they are first needed, and then updated as jobs start.
 
 local facts = {}
 local served
@@ -149,8 +149,8 @@ end
 local function held_by_turn(worker, now) -- returns whether, and until when
   local gate = gate_of(worker)
   for _, name in ipairs(gate and gate.before or {}) do
-    if facts_of(name).running > 0 and now < newest_of(name) + SECONDS_SETTLING then
-      return true, newest_of(name) + SECONDS_SETTLING
+    if facts_of(name).running > 0 and now < newest_of(name) + SECONDS_JUST_STARTED then
+      return true, newest_of(name) + SECONDS_JUST_STARTED
     end
     local waiting = head_of(name)
     if waiting and had_its_turn(facts_of(worker), waiting) and would_run(name, now) then
