@@ -34,9 +34,9 @@ LEAST_SHARE: Final = 16
 
 MAX_SCRIPT_JOBS: Final = 20_000
 MAX_SCRIPT_BYTES: Final = 64_000_000
-"""More jobs than this are added by several scripts in a row, so that other scripts run in between, and the server's
-limit for what one client sends (a gigabyte) is far away. Jobs that belong together are one script, so that all of them
-are added, or none: a flow that is larger is refused."""
+"""More jobs than this are split over several scripts, so that other scripts can run in between, and no call comes near
+a gigabyte, the server's limit for one client. Jobs that belong together are never split, so that all of them are added,
+or none: a larger flow is rejected."""
 
 NewRows = Sequence[tuple[Any, ...]]
 Caller = tuple[asyncio.Future[list[Any]], int]
@@ -48,15 +48,15 @@ _NONE: Final = float("nan")
 
 
 class BatchReply(asyncio.Future[Any]):
-    """The reply to a batch. The callers get their parts at once, not after a turn of the event loop."""
+    """The reply to a batch. The callers get their parts at once, not in the next iteration of the event loop."""
 
     def __init__(self, arrived: Callable[["BatchReply"], None], *, at_once: bool) -> None:
         super().__init__()
         self._arrived = arrived
         self.at_once = at_once
-        """Whether the batch does not wait for the end of this turn of the loop."""
+        """Whether the batch is sent now, not at the end of this loop iteration."""
         self.sent: SentCommand | None = None
-        """What asked for it, until it arrives."""
+        """The command that it answers, until it arrives."""
 
     def set_result(self, result: Any) -> None:
         super().set_result(result)
@@ -96,11 +96,11 @@ class AddBatcher:
 
     @property
     def idle(self) -> bool:
-        """Whether no job gathers or is under way."""
+        """Whether no job is gathered or under way."""
         return not (self._under_way or self._is_scheduled or self._callers)
 
     async def add_alone(self, sent: SentCommand) -> Any:
-        """Wait for the reply to a job that was sent by itself, and let those that follow gather meanwhile."""
+        """Wait for the reply to a job that was sent by itself; jobs that follow gather meanwhile."""
         self._under_way += 1
         self._awaited += 1
         self._alone = True
@@ -128,8 +128,8 @@ class AddBatcher:
             self._send_now()
             self._alone = True
         elif self._alone:
-            # Callers that were woken together add their jobs in the same turn of the loop: the first is sent at once,
-            # and the others follow it together.
+            # Callers that were woken together add their jobs in the same loop iteration: the first is sent at once, and
+            # the others follow it together.
             self._schedule()
         return future
 
@@ -153,7 +153,7 @@ class AddBatcher:
         self._alone = False
 
     def _schedule(self) -> None:
-        """Send the batch at the end of this turn of the loop."""
+        """Send the batch at the end of this loop iteration."""
         if not self._is_scheduled:
             self._is_scheduled = True
             self._loop.call_soon(self._send_now)
@@ -231,7 +231,7 @@ def added_together(
 ) -> tuple[bytes, list[bytes]]:
     """Return the rows of a batch as arguments of `add`, and the bytes that follow them.
 
-    If a running job adds them, its id and its fence are given.
+    `by` is the id and the fence of the running job that adds them, if one does.
     """
     first = OWN_ARGUMENTS + len(payloads) + 1
     if len(rows) == 1:
@@ -250,7 +250,7 @@ def added_together(
 
 
 def one_plain(job: NewJob, now: float) -> tuple[bytes, ...] | None:
-    """Return a job as arguments of `add_one`; None if it is not due, or has something that few jobs have."""
+    """Return a job as arguments of `add_one`; None if it is not plain (`parts/add_fast.lua`)."""
     run_at, head_start = job.run_at, job.head_start
     if job.unique_key is not None or job.key is not None or not run_at <= now or _extra(job) is not None:
         return None
@@ -277,7 +277,7 @@ def answered(new: Sequence[NewJob], answers: list[Any]) -> list[Added]:
 
 
 def _extra(job: NewJob) -> bytes | None:
-    """Return what few new jobs have, as `add` describes it; None if this one has nothing of it."""
+    """Return the optional fields of a new job, packed in the order of `EXTRA`; None if it has none."""
     if job.flow is None and not job.tags and not job.needs and job.parent is None and job.expires_at is None:
         return None
     return _encode((job.flow, job.tags, needs_of(job), job.parent, job.expires_at))

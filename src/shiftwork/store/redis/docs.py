@@ -1,6 +1,7 @@
-"""The part of a doc that claims read. Scripts cannot decode our structures, so a doc is decoded when it is written.
+"""Docs as they are stored, and the part of each that claims read.
 
-A doc that cannot be decoded counts for what its kind says, usually as absent.
+Lua cannot decode our structures, so what claims need of a doc is decoded here when the doc is written, and stored
+beside it. What a doc that cannot be decoded counts as is up to its kind: usually as absent.
 """
 
 from collections.abc import Iterable

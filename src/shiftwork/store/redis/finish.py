@@ -14,16 +14,16 @@ from shiftwork.store.redis.rows import wait_text
 _encode: Final = msgpack.Encoder().encode
 _outcome_fields: Final = attrgetter(*OUTCOME[: OUTCOME.index("moves")])
 _STATUS: Final = OUTCOME.index("status")
-"""The place of the status among these."""
+"""The position of the status among these."""
 
 
 def outcomes(given: Sequence[Outcome]) -> tuple[list[Any], list[bytes]]:
     """Return outcomes as columns for `finish`, and the bytes that follow them."""
     behind: list[bytes] = []
-    said = columns(_outcome(one, behind) for one in given)
-    if said and said[_STATUS] is not JobStatus.COMPLETED:  # apart: nearly all have completed, and need no place
-        said.append(brief(tuple(not one.keeps_rank for one in given)))
-    return said, behind
+    sent = columns(_outcome(one, behind) for one in given)
+    if sent and sent[_STATUS] is not JobStatus.COMPLETED:  # an ended job has no rank, and nearly all have completed
+        sent.append(brief(tuple(not one.keeps_rank for one in given)))
+    return sent, behind
 
 
 def _outcome(one: Outcome, behind: list[bytes]) -> tuple[Any, ...]:

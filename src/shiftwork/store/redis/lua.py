@@ -42,7 +42,7 @@ class Flag:
     HAS_RESULT: Final = 32
     HAS_PROGRESS: Final = 64
     EXPIRES: Final = 128
-    """It may expire. Where EXPIRES is not set, the time in its info is over."""
+    """It may expire. If this is not set, the `expires_at` in its info no longer holds."""
     WAITS: Final = 256
     """It waits for a signal."""
     IN_FLOW: Final = 512
@@ -78,7 +78,7 @@ UNKNOWN_JOB, NO_ROOM = -1, -2
 STEP_KEPT, STEP_STALE, STEP_FULL = 1, 0, -1
 """What `keep_step` returns: the step is kept, its run is stale, or its job has no room for it."""
 MOST_DIGITS: Final = 15
-"""Of the version of a doc; a longer one is not exact in Lua."""
+"""The most digits of the version of a doc: Lua cannot represent every longer number."""
 
 NUMBERS: Final[dict[str, int]] = {
     **{f"FLAG_{name}": flag for name, flag in vars(Flag).items() if name.isupper()},
@@ -93,12 +93,12 @@ NUMBERS: Final[dict[str, int]] = {
     "STEP_FULL": STEP_FULL,
     "LIMIT_DIGITS": MOST_DIGITS,
 }
-"""By name, as Lua writes it. Lua counts columns from one."""
+"""The number for each name in Lua, which counts columns from one."""
 TEXTS: Final[dict[str, str]] = {
     "TEXT_DAMAGED": "unreadable: its record in the store is damaged",
     "TEXT_FAILED_IN_A_ROW": FAILED_IN_A_ROW,
 }
-"""Sentences for people, by name. Lua fills in `%s`."""
+"""The sentence for people for each name in Lua, which fills in `%s`."""
 
 OWN_ARGUMENTS: Final = 2
 """How many elements of ARGV come before the bytes that follow the arguments."""

@@ -32,7 +32,7 @@ def whole_jobs(records: Sequence[JobRecord]) -> tuple[list[Any], list[bytes]]:
 
 
 def _fields(one: JobRecord) -> Fields:
-    """Return the fields of a job as they are stored, not parked; `restore` decides about that."""
+    """Return the fields of a job as they are stored. It is not parked: the script `restore` parks it if it must."""
     optional: dict[bytes, tuple[int, bytes | None]] = {
         b"r": (Flag.HAS_RESULT, one.result),
         b"e": (Flag.HAS_ERROR, None if one.error is None else one.error.encode()),

@@ -19,7 +19,7 @@ COUNTED: Final = {
     JobStatus.PROCESSING: "processing",
     JobStatus.DEAD: "dead",
 }
-"""Statuses that statistics count, and under which name."""
+"""The statuses that statistics count, and the name of each count."""
 Number = type[int] | type[float]
 OF_POOLS: Final[dict[str, tuple[str, Number]]] = {
     "a": ("added", int),
@@ -34,10 +34,10 @@ OF_WORKERS: Final[dict[str, tuple[str, Number]]] = {
     "D": ("died", int),
     "R": ("run_seconds", float),
 }
-"""Which number a field of the hash `numbers` has, by its first letter."""
+"""What a field of the hash `numbers` counts, by its first letter."""
 LEASE: Final = struct.Struct("<dd")
 EVENT_HEAD: Final = 8
-"""The number of bytes that precede a stored event: its number, so that no two events are equal."""
+"""The size of what precedes a stored event: its number, so that no two events are equal."""
 
 
 def read_stats(reply: Sequence[Any]) -> Stats:

@@ -1,6 +1,6 @@
--- add: plain jobs. A job is plain if it is new and due, and has neither a key, a unique key nor an optional field: as most
--- jobs are. All plain jobs of a worker and a pool are written together. This part makes no functions and few tables,
--- because the server makes them anew in each call. A test compares what it writes with what add_full.lua does.
+-- add: plain jobs. A job is plain if it is new and due, and has neither a key, a unique key nor an optional field: as
+-- most jobs are. All plain jobs of a worker and a pool are written together. This part makes no functions and few
+-- tables, because the server makes them anew in each call. A test compares what it writes with what add_full.lua does.
 
 local rest = {} -- the positions of all other jobs
 local woken = {} -- topics to ring

@@ -1,5 +1,5 @@
--- add: jobs that are not plain, because they have a key, a unique key or an optional field (a flow, tags, needs, a parent,
--- an expiry), are not due yet, or exist. Few calls get here: the server has not made these functions before.
+-- add: jobs that are not plain, because they have a key, a unique key or an optional field (a flow, tags, needs, a
+-- parent, an expiry), are not due yet, or exist. Few calls need these functions, so only they make them.
 
 local workers, pools = spread(columns[COLUMN_NEW_WORKER], many), spread(columns[COLUMN_NEW_POOL], many)
 local limits = spread(columns[COLUMN_NEW_KEY_LIMIT], many)
@@ -25,8 +25,8 @@ local function twin_of(worker, unique)
 end
 
 local function flags_of(n, flow, tags, expires)
-  return (uniques[n] and FLAG_UNIQUE or 0) + (keys[n] and FLAG_KEYED or 0) + (flow and FLAG_IN_FLOW or 0) + (tags[1] and FLAG_TAGGED or 0)
-    + (expires and FLAG_EXPIRES or 0) + (stored[n] and FLAG_NEEDED or 0)
+  return (uniques[n] and FLAG_UNIQUE or 0) + (keys[n] and FLAG_KEYED or 0) + (flow and FLAG_IN_FLOW or 0)
+    + (tags[1] and FLAG_TAGGED or 0) + (expires and FLAG_EXPIRES or 0) + (stored[n] and FLAG_NEEDED or 0)
 end
 
 local function keep_listed(id, flow, tags, now, worker)
@@ -48,8 +48,9 @@ local function keep(n)
   local job = {
     id = id, worker = worker, pool = pool, run_at = run_at, lead = head_starts[n], unique = uniques[n],
     key = keys[n], limit = limits[n], created = now,
-    status = run_at <= now and STATUS_QUEUED or STATUS_SCHEDULED, reports = 0, attempt = 0, crashes = 0, fence = 0, started = NONE, ended = NONE, instance = '', flow = flow or false,
-    expires = expires or false, flags = flags_of(n, flow, tags, expires),
+    status = run_at <= now and STATUS_QUEUED or STATUS_SCHEDULED, reports = 0, attempt = 0,
+    crashes = 0, fence = 0, started = NONE, ended = NONE, instance = '',
+    flow = flow or false, expires = expires or false, flags = flags_of(n, flow, tags, expires),
   }
   if needs[1] then
     job.status = STATUS_WAITING

@@ -1,5 +1,5 @@
--- May this job start now? `shiftwork.core.workers.admission` is the original of this rule: gates, then turn, then conflicts.
--- Facts are read when they are first needed, and then updated as jobs start.
+-- May this job start now? `shiftwork.core.workers.admission` is the original of this rule: gates, then turn, then
+-- conflicts. Facts are read when they are first needed, and then updated as jobs start.
 
 local facts = {}
 local served

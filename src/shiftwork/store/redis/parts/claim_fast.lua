@@ -1,11 +1,12 @@
--- claim: plain jobs, where only ranks decide. A job is plain if it has no concurrency key and no progress, may not expire,
--- does not wait for a signal and was not cancelled: as most jobs are. This part makes few functions and tables, because
--- the server makes them anew in each call. A test compares what it writes with what claim_full.lua does.
+-- claim: plain jobs, where only ranks decide. A job is plain if it has no concurrency key and no progress, may not
+-- expire, does not wait for a signal and was not cancelled: as most jobs are. This part makes few functions and tables,
+-- because the server makes them anew in each call. A test compares what it writes with what claim_full.lua does.
 
 -- Starts the plain ones of these jobs, which are in this order in the queues of these workers (or of one, as a text).
--- Returns id, s, i and payload of each in one flat list, with gaps where a job is not plain; the positions of these jobs;
--- the first of the fences, of which each job has its own; and what it has read of all jobs. If it is given the head of the
--- only queue and its rank, as heads:POOL has them, it starts all jobs, or returns nothing and has written nothing.
+-- Returns id, s, i and payload of each in one flat list, with gaps where a job is not plain; the positions of these
+-- jobs; the first of the fences, of which each job has its own; and what it has read of all jobs. If it is given the
+-- head of the only queue and its rank, as heads:POOL has them, it starts all jobs, or returns nothing and has written
+-- nothing.
 local function start_fast(ids, workers, head, was)
   local states, infos, payloads = read_all(STATE, ids), read_all(INFO, ids), read_all(PAYLOAD, ids)
   local many, rest, is_rest, in_flow = #ids, {}, {}, false
@@ -73,8 +74,8 @@ local function start_fast(ids, workers, head, was)
   return answer, rest, fence, states, infos, payloads
 end
 
--- Returns the jobs that are next, if the pool has jobs of one worker alone and it has no gates: then their worker, and the
--- head of its queue and its rank. Returns an empty list if the pool has no jobs, and otherwise nothing.
+-- Returns the jobs that are next, if the pool has jobs of one worker alone and it has no gates: then their worker, and
+-- the head of its queue and its rank. Returns an empty list if the pool has no jobs, and otherwise nothing.
 local function next_of_one_worker()
   local heads = call('ZRANGE', P .. 'heads:' .. pool, 0, 1, 'WITHSCORES')
   local head, was = heads[1], heads[2]

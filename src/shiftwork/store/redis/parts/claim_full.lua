@@ -67,8 +67,9 @@ local function step_for(workers) -- how many jobs of a queue are read at a time
   return math.min(limit, math.max(4, math.ceil(1.25 * limit / math.max(1, #workers))))
 end
 
--- The first 18 bytes of an id as three numbers, of which all but the last are mostly equal: jobs that were added together
--- have one rank, and the same time in their ids. Comparing these byte by byte would take longer than all the rest.
+-- The first 18 bytes of an id as three numbers, of which all but the last are mostly equal: jobs that were added
+-- together have one rank, and the same time in their ids. Comparing these byte by byte would take longer than all the
+-- rest.
 local KEY, KEY_LENGTH = '>I6I6I6', 18
 local PADDING = string.rep('\0', KEY_LENGTH)
 

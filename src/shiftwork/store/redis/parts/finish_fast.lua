@@ -1,7 +1,7 @@
--- finish: plain completions. The completion of a job is plain if its outcome is accepted, is no failure, and has neither an
--- error nor a report, and if the job has no key and no unique key and was not cancelled: as most outcomes are. All plain
--- completions of a worker and a pool are written together. This part makes no functions and few tables, because the server
--- makes them anew in each call. A test compares what it writes with what finish_full.lua does.
+-- finish: plain completions. The completion of a job is plain if its outcome is accepted, is no failure, and has
+-- neither an error nor a report, and if the job has no key and no unique key and was not cancelled: as most outcomes
+-- are. All plain completions of a worker and a pool are written together. This part makes no functions and few tables,
+-- because the server makes them anew in each call. A test compares what it writes with what finish_full.lua does.
 
 local accepted = {} -- 1 for each plain completion
 local rest = {} -- the positions of all other outcomes

@@ -57,8 +57,8 @@ local function count_run(job, said, ended_at, waited)
   at.waited = at.waited + waited
 end
 
--- Append the report of an attempt. If there is no room, that of the first attempt behind those that are always kept goes.
--- The original is `shiftwork.core.values.job_limits.kept_attempts`.
+-- Append the report of an attempt. If there is no room, that of the first attempt behind those that are always kept
+-- goes. The original is `shiftwork.core.values.job_limits.kept_attempts`.
 local function append_report(job, report)
   local key = J .. job.id
   if job.reports < LIMIT_ATTEMPTS then

@@ -1,6 +1,6 @@
 -- The gates of workers, paused pools, and whom to wake when a worker changes.
 --
--- gates['\0'] = the token of the edition: with the gates, it is lost, and no claim can rely on gates that are gone.
+-- gates['\0'] = the token of the edition. A server that loses the gates loses it, too, so that no claim goes on without them.
 -- gates[WORKER] = "o" and the pool if only pausing and disabling can hold its jobs back; otherwise "g" and msgpack of
 -- pool, conflicts, after as {name, demand} pairs, before, max_running, burst, spacing, breaker (false for none).
 
@@ -41,7 +41,7 @@ local function pool_is_paused(pool)
   return paused[pool]
 end
 
--- ── where to ring when a worker changes: in the pools of all workers that gates tie to it ───────────────────────────────
+-- ── where to ring when a worker changes: in the pools of all workers that gates tie to it ───────────────────────────
 
 local function neighbours(workers)
   local seen, ahead = {}, {}

@@ -1,5 +1,5 @@
--- The state of a job as a string of fixed layout, numbers of flows, and fences. The numbers of statuses, flags and columns have names, which
--- `shiftwork.store.redis.lua` and `shiftwork.core.stored_numbers` list.
+-- The state of a job as a string of fixed layout, numbers of flows, and fences. Where the names of statuses, flags and
+-- columns come from is in `shiftwork.store.redis.lua` and `shiftwork.core.stored_numbers`.
 --
 -- s = status, flags, number of reports, attempt, crashes, fence, run_at, lead, started_at, ended_at, followed by the
 --     instance; NaN means none. The rank is run_at - lead. The lead is the head_start, unless the job has kept its rank
@@ -9,7 +9,7 @@
 
 local LAYOUT, LENGTH = '<BHHIIddddd', 53
 local WITH_INSTANCE = LAYOUT .. 'c0'
--- What the end of a run does not change, and what the start of a run changes:
+-- Flags that the end of a run leaves as they are, and flags of jobs that are not plain when a claim starts them:
 local STAYING = FLAG_IN_FLOW + FLAG_TAGGED + FLAG_DURABLE + FLAG_NEEDS + FLAG_NEEDED
 local UNUSUAL = FLAG_PARKED + FLAG_CANCELLING + FLAG_KEYED + FLAG_HAS_PROGRESS + FLAG_EXPIRES + FLAG_WAITS
 local NONE = 0 / 0
@@ -74,7 +74,8 @@ local MOST_FENCE = 2 ^ 52 -- more is not a fence: one more than a large number i
 local FENCE_LEAP = 10 ^ 12 -- eleven days of the clock
 
 -- The key is missing, as in a new namespace, or damaged. What it held is not known: the next fence is higher than those
--- of all running jobs, and so far ahead of the clock that none before it can have been as high, also after another loss.
+-- of all running jobs, and so far ahead of the clock that none before it can have been as high, also after another
+-- loss.
 local function last_fence_at_most(clock)
   local highest = clock + FENCE_LEAP
   for _, worker in ipairs(call('SMEMBERS', P .. 'known')) do

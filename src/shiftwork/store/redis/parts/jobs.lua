@@ -1,8 +1,8 @@
--- Jobs, and the indices each belongs to. Every change of a job's status goes through `take_out` and `put_in`, so that no
--- index is forgotten. This part owns which jobs are parked.
+-- Jobs, and the indices each belongs to. Every change of a job's status goes through `take_out` and `put_in`, so that
+-- no index is forgotten. This part owns which jobs are parked.
 
 local jobs = {} -- by id: job tables in use, so that no job has two of them
-local first_times = {} -- of the lists of jobs by time: the first one when the call began
+local first_times = {} -- list of jobs by time -> the earliest time in it when the call began
 local HASHES = { s = STATE, i = INFO, p = PAYLOAD, r = RESULT, f = FLOW, t = TAGS } -- fields with hashes of their own
 local AWAITED = 'awaited' -- the state of a job that does not exist, though another one waits for it
 
@@ -101,7 +101,7 @@ local function set(job, flag, on)
   job.flags = on and bor(job.flags, flag) or band(job.flags, bnot(flag))
 end
 
--- ── queues and parked jobs ─────────────────────────────────────────────────────────────────────────────────────────
+-- ── queues and parked jobs ──────────────────────────────────────────────────────────────────────────────────────────
 
 local groups = {}
 
@@ -304,8 +304,8 @@ local function settle(job)
   end
 end
 
--- What a job has beside the hashes of many jobs, but for steps and signals, which are many and large.
-local function few_fields(id, job)
+-- The fields in j:ID, except steps and signals, which may be many and large.
+local function optional_fields(id, job)
   local names, fields = { 'e', 'g', 'wait' }, {}
   for n = 1, job and job.reports or 0 do
     names[#names + 1] = 'a' .. n
@@ -322,11 +322,11 @@ local function few_fields(id, job)
   return fields
 end
 
--- All fields of a job, its steps and signals only if it is to be whole; k: the time from which it may be pruned, if there
--- is one, and unmet and broken: unmet needs, and those that are broken, if it may have any.
+-- All fields of a job, with its steps and signals if `whole`. Beside those that are stored there are k, the time from
+-- which it may be pruned, and its unmet needs and those of them that are broken, if it has any.
 local function all_fields(id, whole)
   local job = parse(id, state_at(id))
-  local fields = whole and redis.pcall('HGETALL', J .. id) or few_fields(id, job)
+  local fields = whole and redis.pcall('HGETALL', J .. id) or optional_fields(id, job)
   if fields.err then
     return { 's', '' }
   end

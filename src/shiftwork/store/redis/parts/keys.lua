@@ -1,5 +1,4 @@
--- Nearly every script begins with this part: the key dictionary, and what all need. `shiftwork.store.redis.lua` lists
--- the parts of each script.
+-- The key dictionary, and functions that all scripts need. Every script but add_one includes this part.
 --
 -- One namespace is one hash tag, so that all of its keys are in one slot. KEYS[1] is the prefix of every key,
 -- "{shiftwork:NAMESPACE}:". LANE is "length of POOL:POOL:WORKER", GROUP is "length of WORKER:WORKER:KEY". SHARD follows
@@ -45,7 +44,7 @@
 --   d:KIND         hash    docs: name -> "version:body"               kinds  set  every kind that has any
 --   gates          hash    worker -> its gates as claims read them, and '\0' -> token of the definitions (see gates.lua)
 --   guard:BREAKER  set     the workers that a breaker guards           open   hash open breakers -> until
---   paused         set     pools
+--   paused         set     paused pools
 --   crew:DIGEST    set     the workers that instances serve, where they are many; gone a day after its last use
 --   lease          zset    instances, by the end of their lease        beats  hash their last beat
 --   serves         hash    instance -> pool                            holding hash instance -> how many jobs
@@ -61,7 +60,7 @@ local P = KEYS[1]
 local call = redis.call
 local A = cmsgpack.unpack(ARGV[1])
 local SLICE = 1000 -- arguments of one call
--- A field of many jobs is one hash: a script reads and writes it for all of them in one call, and calls are what costs.
+-- Each field of all jobs is one hash, so that a script reads or writes it for many jobs in one call: calls are what costs.
 local STATE, INFO, PAYLOAD, RESULT, J = P .. 'state', P .. 'info', P .. 'payload', P .. 'result', P .. 'j:'
 local FLOW, TAGS = P .. 'flow', P .. 'tags'
 

@@ -1,11 +1,12 @@
--- Flows and tags: which job waits for which, when it is released, and what is listed of a job under its flow and its tags.
+-- Flows and tags: which job waits for which, when it is released, and what is listed of a job under its flow and its
+-- tags.
 
 local new_flows = {} -- flow -> created_at of its first new job, and what the flow is for
 local left_flows = {} -- flows that a job was deleted from
 local left_needed = {} -- deleted jobs that another one may wait for
 local tied = { needed = {}, waiting = {} } -- new needs, by needed job and by waiting job
 
--- ── when a job is released: the original is `shiftwork.core.jobs.needs` ────────────────────────────────────────────────
+-- ── when a job is released: the original is `shiftwork.core.jobs.needs` ─────────────────────────────────────────────
 
 local function release(job, now)
   take_out(job)
@@ -57,7 +58,7 @@ local function flush_ties() -- before flush
   tied = { needed = {}, waiting = {} }
 end
 
--- ── jobs that are lost, and what waits for them: the original is `shiftwork.core.jobs.needs` ──────────────────────────────
+-- ── jobs that are lost, and what waits for them: the original is `shiftwork.core.jobs.needs` ────────────────────────
 
 local BROKEN = P .. 'broken:'
 local break_needs, mend_needs

@@ -42,7 +42,7 @@ local function rung() -- notifies the others, and returns the topics that the ca
   return notify(table.concat(names, '\n'))
 end
 
--- ── gathered changes ───────────────────────────────────────────────────────────────────────────────────────────────
+-- ── gathered changes ────────────────────────────────────────────────────────────────────────────────────────────────
 
 -- A lane is one worker's jobs in one pool: their keys, and changes of counters and queues. Most jobs have no
 -- concurrency key and change once in a call: they are gathered in lists, ready to be written. `line` is for jobs that

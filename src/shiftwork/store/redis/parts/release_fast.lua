@@ -1,5 +1,6 @@
 -- The end of a job meets needs of other jobs, and releases those that need nothing else. The original of these rules is
--- `shiftwork.core.jobs.needs`. Most jobs that are released have no concurrency key and are due: these are released here.
+-- `shiftwork.core.jobs.needs`. Most jobs that are released have no concurrency key and are due: these are released
+-- here.
 
 local NEED, UNMET = P .. 'need:', P .. 'unmet:'
 
@@ -77,8 +78,8 @@ do -- a script can have 200 local variables
     move_head(pool, worker, before, was, head_in(queue, worker))
   end
 
-  -- Releases plain jobs, and adds to changes of numbers and of flow numbers. Returns the ids of all others, and the pools
-  -- to ring.
+  -- Releases plain jobs, and adds to changes of numbers and of flow numbers. Returns the ids of all others, and the
+  -- pools to ring.
   release_fast = function(free, now, numbers, flow_numbers)
     local states, infos, flows = read_all(STATE, free), read_all(INFO, free), read_all(FLOW, free)
     local odd, pools, saved, released, n = {}, {}, {}, {}, 0
@@ -119,8 +120,8 @@ do -- a script can have 200 local variables
         local many = #entries / 2
         line_up_all(pool, worker, entries)
         for field, change in pairs({
-          ['p' .. STATUS_WAITING .. pool] = -many, ['w' .. STATUS_WAITING .. worker] = -many, ['p' .. STATUS_QUEUED .. pool] = many,
-          ['w' .. STATUS_QUEUED .. worker] = many,
+          ['p' .. STATUS_WAITING .. pool] = -many, ['w' .. STATUS_WAITING .. worker] = -many,
+          ['p' .. STATUS_QUEUED .. pool] = many, ['w' .. STATUS_QUEUED .. worker] = many,
         }) do
           numbers[field] = (numbers[field] or 0) + change
         end

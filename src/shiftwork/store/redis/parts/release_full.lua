@@ -1,9 +1,9 @@
--- The ends of jobs meet needs: all jobs that release_fast.lua does not release, because they are not plain, or because this
--- call has changed them before. A job whose record cannot be read is buried.
+-- The ends of jobs meet needs: all jobs that release_fast.lua does not release, because they are not plain, or because
+-- this call has changed them before. A job whose record cannot be read is buried.
 
 local meet_needs -- the end of a buried job meets needs, and a job that is to be released may have to be buried
 
--- ── records that cannot be read ─────────────────────────────────────────────────────────────────────────────────────────
+-- ── records that cannot be read ─────────────────────────────────────────────────────────────────────────────────────
 
 -- Such a job goes to the dead-letter queue with what is known of it. The indices that contain it are searched, because
 -- what the record says about itself may be wrong.
@@ -49,8 +49,8 @@ do
       count_in_flow(flow, status, -1)
       count_in_flow(flow, STATUS_DEAD, 1)
     end
-    return (flow and FLAG_IN_FLOW or 0) + FLAG_TAGGED * at_job('HEXISTS', TAGS, id) + FLAG_NEEDS * call('EXISTS', UNMET .. id)
-      + FLAG_NEEDED * call('EXISTS', NEED .. id)
+    return (flow and FLAG_IN_FLOW or 0) + FLAG_TAGGED * at_job('HEXISTS', TAGS, id)
+      + FLAG_NEEDS * call('EXISTS', UNMET .. id) + FLAG_NEEDED * call('EXISTS', NEED .. id)
   end
 
   local function info_left(worker, pool, created) -- i of a job of which nothing else is known
@@ -104,7 +104,7 @@ do
   end
 end
 
--- ── releasing ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+-- ── releasing ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 local function release_if_waiting(id, now)
   local job, there = fetch(id)

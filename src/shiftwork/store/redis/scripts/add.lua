@@ -3,12 +3,12 @@
 -- ══ add ══════════════════════════════════════════════════════════════════════════════════════════════════════════════
 -- include: shards, keys, job_state
 
--- add: the number of jobs, the columns `NEW` of `shiftwork.store.redis.lua`, where created_at is the time of the call that
--- adds the job, and info and extra are positions in ARGV; and, if a running job adds them, its id and its fence: unless it
--- runs under that, nothing is added, and false is returned. They are followed by the payload of each job, and then by
--- every info and extra, once. An extra is msgpack of the optional fields `EXTRA`, where needs are {id, whatever, alone}.
--- Returns the topics, and an empty list if all jobs are new; otherwise for each job 1 (created), 0 (the id exists) or the
--- id of the live job with its unique key.
+-- add: the number of jobs, the columns `NEW` of `shiftwork.store.redis.lua`, where created_at is the time of the call
+-- that adds the job, and info and extra are positions in ARGV; and, if a running job adds them, its id and its fence:
+-- unless it runs under that, nothing is added, and false is returned. They are followed by the payload of each job, and
+-- then by every info and extra, once. An extra is msgpack of the optional fields `EXTRA`, where needs are {id,
+-- whatever, alone}. Returns the topics, and an empty list if all jobs are new; otherwise for each job 1 (created), 0
+-- (the id exists) or the id of the live job with its unique key.
 
 if A[3] then
   local state, status, flags, fence, _ = read_all(STATE, { A[3] })[1]
@@ -42,9 +42,9 @@ return load_full()(rest, woken)
 -- ══ add_one ══════════════════════════════════════════════════════════════════════════════════════════════════════════
 -- include: shards
 
--- add_one: one plain job (see add_fast.lua), as one caller at a time adds it. ARGV: the id of the calling store, then id, s
--- and i of the job, its payload, worker, pool, created_at and rank. Returns 1; or 0 if the id is taken, and then it has
--- written nothing: the caller asks `add` for the reason.
+-- add_one: one plain job (see add_fast.lua), as one caller at a time adds it. ARGV: the id of the calling store, then
+-- id, s and i of the job, its payload, worker, pool, created_at and rank. Returns 1; or 0 if the id is taken, and then
+-- it has written nothing: the caller asks `add` for the reason.
 --
 -- It repeats add_fast.lua for one job, because making the functions of other parts, unpacking arguments and formatting
 -- numbers would cost the server more than all calls: 8 instead of 21 microseconds a job. Enqueuing one at a time is 1.7

@@ -5,9 +5,9 @@
 -- include: gates, cancelling
 
 -- amend: now, the change ("cancel", "requeue" or "discard"), ids, then the reason, or run_at and the key that the
--- payload makes; followed by the payload, if any. Returns the topics, and for each id its previous status (-1 for an
--- unknown id) and whether it was changed. The originals are `shiftwork.core.jobs.transitions` (which status allows which
--- change) and `shiftwork.core.jobs.transitions` (how the change alters a job).
+-- payload makes; followed by the payload, if any. Returns the topics, and for each id its previous status
+-- (STATUS_UNKNOWN for an unknown id) and whether it was changed. The original is `shiftwork.core.jobs.transitions`:
+-- which status allows which change, and how it alters a job.
 
 local now, change, ids = A[1], A[2], A[3]
 local changed = {}
@@ -45,7 +45,8 @@ end
 
 local function requeue(job)
   local status, run_at, payload = job.status, A[4], ARGV[3]
-  if status == STATUS_WAITING or status == STATUS_QUEUED or status == STATUS_PROCESSING or status == STATUS_COMPLETED or clashes(job) then
+  if status == STATUS_WAITING or status == STATUS_QUEUED or status == STATUS_PROCESSING or status == STATUS_COMPLETED
+    or clashes(job) then
     return false
   end
   take_out(job)
@@ -114,8 +115,8 @@ return { rung(), answer }
 -- ══ rewrite ══════════════════════════════════════════════════════════════════════════════════════════════════════════
 -- include: shards, keys, job_state, pending_writes, jobs
 
--- rewrite: jobs of {id, number of values}; followed by the field, the old bytes and the new bytes of each value. Returns
--- for each job 1 if it has all the new bytes, otherwise 0. The original is `shiftwork.core.values.rewriting`.
+-- rewrite: jobs of {id, number of values}; followed by the field, the old bytes and the new bytes of each value.
+-- Returns for each job 1 if it has all the new bytes, otherwise 0. The original is `shiftwork.core.values.rewriting`.
 
 -- The number of a signal among those that were not taken, given its position there: taken ones have left gaps.
 local function signal_numbers(id)

@@ -3,9 +3,9 @@
 -- ══ claim ════════════════════════════════════════════════════════════════════════════════════════════════════════════
 -- include: shards, keys, job_state
 
--- claim: now, instance, pool, n, workers, edition (or false). Returns the topics, when to ask again ("stale" if the store
--- has another edition), and id, s, i and payload of each job in one flat list; EXPIRES is set in s if the job could
--- expire until now. The workers are a list, or where they are many, their digest; if the server does not know it
+-- claim: now, instance, pool, n, workers, edition (or false). Returns the topics, when to ask again ("stale" if the
+-- store has another edition), and id, s, i and payload of each job in one flat list; EXPIRES is set in s if the job
+-- could expire until now. The workers are a list, or where they are many, their digest; if the server does not know it
 -- ("unknown"), the caller sends it once with the names.
 
 local now, instance, pool, limit, wanted, edition = A[1], A[2], A[3], A[4], A[5], A[6]

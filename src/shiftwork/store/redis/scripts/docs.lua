@@ -5,8 +5,8 @@
 
 -- put: for each doc kind, name, version, and the value that claims read (false if they read none): until when a breaker
 -- is open, whether a pool is paused, the breaker of gates, the token of an edition. Then whether to delete the docs
--- instead. Behind that, for each doc, come the body, and the value for the key `gates`. Returns the topics, and for each
--- doc 1 if it was written or deleted, otherwise 0.
+-- instead. Behind that, for each doc, come the body, and the value for the key `gates`. Returns the topics, and for
+-- each doc 1 if it was written or deleted, otherwise 0.
 
 local function put_gates(name, value, packed_gates)
   local before = gate_of(name)

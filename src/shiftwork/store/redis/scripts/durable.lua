@@ -3,9 +3,10 @@
 -- ══ keep_step ════════════════════════════════════════════════════════════════════════════════════════════════════════
 -- include: shards, keys, job_state, pending_writes, jobs, signals
 
--- keep_step: id, fence, the number of the step, the bytes of its result, the name of the signal that it takes (false for
--- none), how many steps and how many bytes of results a job may have; followed by the step. Returns
--- STEP_KEPT; STEP_FULL if the job has no room for the step; or STEP_STALE if it does not run under this fence. The original is `shiftwork.core.jobs.durable_functions`.
+-- keep_step: id, fence, the number of the step, the bytes of its result, the name of the signal that it takes (false
+-- for none), how many steps and how many bytes of results a job may have; followed by the step. Returns STEP_KEPT;
+-- STEP_FULL if the job has no room for the step; or STEP_STALE if it does not run under this fence. The original is
+-- `shiftwork.core.jobs.durable_functions`.
 
 local id, fence, number, size, taking, most, most_bytes = A[1], A[2], A[3], A[4], A[5], A[6], A[7]
 local job = parse(id, state_at(id))
@@ -34,8 +35,8 @@ return STEP_KEPT
 -- ══ steps ════════════════════════════════════════════════════════════════════════════════════════════════════════════
 -- include: shards, keys, job_state, pending_writes, jobs
 
--- steps: id, fence, the number of the step behind which to begin, the bytes of results after which a page ends. Returns the
--- steps, and 1 if there are more, otherwise 0; nothing unless the job is processing under this fence.
+-- steps: id, fence, the number of the step behind which to begin, the bytes of results after which a page ends. Returns
+-- the steps, and 1 if there are more, otherwise 0; nothing unless the job is processing under this fence.
 
 local id, fence, after, most_bytes = A[1], A[2], A[3], A[4]
 local job = parse(id, state_at(id))
@@ -63,8 +64,9 @@ return number and call('HGET', J .. A[1], 'signal' .. number)
 -- include: shards, keys, job_state, pending_writes, jobs, release_fast, needs, release_full, signals
 
 -- send: now, id, the name of a signal, the bytes of its value, how many signals and how many bytes of values a job may
--- have; followed by the signal. Returns the topics, and the job's status before (-1 for an unknown id, -2 for a live job
--- that has no room for the signal). The original is `shiftwork.core.jobs.durable_functions`.
+-- have; followed by the signal. Returns the topics, and the job's status before: STATUS_UNKNOWN for an unknown
+-- id, STATUS_FULL for a live job that has no room for the signal. The original is
+-- `shiftwork.core.jobs.durable_functions`.
 
 local now, id, name, size, most, most_bytes = A[1], A[2], A[3], A[4], A[5], A[6]
 local key = J .. id

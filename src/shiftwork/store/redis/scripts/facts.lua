@@ -4,8 +4,8 @@
 -- include: shards, keys, job_state, pending_writes, jobs, worker_state, gates, admission
 
 -- survey: now, workers (false for all). Returns the docs of gates, breakers and pools, the pools that are served, and
--- for each worker: name, state, number of running jobs, the oldest of them {id, instance, started_at}, the start of
--- the newest, the head {rank, id, since}, whether a job waits for a retry, whether a job is live, how many queued jobs are
+-- for each worker: name, state, number of running jobs, the oldest of them {id, instance, started_at}, the start of the
+-- newest, the head {rank, id, since}, whether a job waits for a retry, whether a job is live, how many queued jobs are
 -- not parked ('' if that is all of them).
 
 local now, wanted = A[1], A[2]

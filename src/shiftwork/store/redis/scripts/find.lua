@@ -16,8 +16,9 @@ return answer
 
 -- find: ids or false, statuses as a set or false, worker, pool, key, unique_key, instance, error, created_after,
 -- created_before (each false for any), the position after which to begin (an id, or {created_at, id}, or false), the
--- limit, how many jobs to look at, tag, flow (each false for any), the bytes of payloads and results (false for all), whether the oldest come first. Returns {id, fields}
--- of the jobs that match, newest first or oldest first, and the position {created_at, id} from which to continue, or nothing.
+-- limit, how many jobs to look at, tag, flow (each false for any), the bytes of payloads and results (false for all),
+-- whether the oldest come first. Returns {id, fields} of the jobs that match, newest first or oldest first, and the
+-- position {created_at, id} from which to continue, or nothing.
 
 local ids, statuses, worker, pool, key, unique, instance, text = A[1], A[2], A[3], A[4], A[5], A[6], A[7], A[8]
 local after, before, behind, limit, look_at, tag, flow = A[9], A[10], A[11], A[12], A[13], A[14], A[15]
@@ -63,7 +64,8 @@ local function advance(cursor) -- moves on to the next member; false at the end
   return id
 end
 
--- How many members of an index to skip: those created too late (or too early), and those up to the position where to begin.
+-- How many members of an index to skip: those created too late (or too early), and those up to the position where to
+-- begin.
 local function start_of(index)
   local skip = 0
   if oldest then
@@ -128,12 +130,15 @@ local function matches(job)
     and (not text or string.find(read_field(job.id, 'e') or '', text, 1, true))
 end
 
--- The fields that lists show: all except reports of attempts, steps, signals and needs, which are long or many; of needs
--- only those that are broken. Of a payload p or result r that is too long, the first bytes, and its size as "p size" or
--- "r size".
+-- The fields that lists show: all except reports of attempts, steps, signals and needs, which are long or many; of
+-- needs only those that are broken. Of a payload p or result r that is too long, the first bytes, and its size as "p
+-- size" or "r size".
 local function brief(job)
   local id, fields = job.id, {}
-  local wanted = { 's', 'i', 'p', 'r', 'e', 'g', is(job, FLAG_IN_FLOW) and 'f', is(job, FLAG_TAGGED) and 't', is(job, FLAG_WAITS) and 'wait' }
+  local wanted = {
+    's', 'i', 'p', 'r', 'e', 'g', is(job, FLAG_IN_FLOW) and 'f', is(job, FLAG_TAGGED) and 't',
+    is(job, FLAG_WAITS) and 'wait',
+  }
   for _, name in ipairs(wanted) do
     local value = name and read_field(id, name)
     if value and beginning and (name == 'p' or name == 'r') and #value > beginning then
@@ -160,7 +165,7 @@ local function brief(job)
   return fields
 end
 
--- ── where to search ──────────────────────────────────────────────────────────────────────────────────────────────────
+-- ── where to search ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 local listed = {} -- jobs that were not found by an index of creation times
 
@@ -352,9 +357,9 @@ return answer
 -- ══ ahead ════════════════════════════════════════════════════════════════════════════════════════════════════════════
 -- include: shards, keys, job_state, pending_writes
 
--- ahead: pool, places as {worker, rank, id}, how many workers to look at. Returns for each place the workers that have jobs
--- ahead of it in the queue, each with their number, in one flat list; and whether these are all. Nothing is counted one by
--- one.
+-- ahead: pool, places as {worker, rank, id}, how many workers to look at. Returns for each place the workers that have
+-- jobs ahead of it in the queue, each with their number, in one flat list; and whether these are all. Nothing is
+-- counted one by one.
 
 local pool, most = A[1], A[3]
 

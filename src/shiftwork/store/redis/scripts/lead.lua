@@ -4,8 +4,8 @@
 -- include: shards, keys, job_state, pending_writes, jobs, release_fast, needs, release_full, worker_state,
 -- include: gates, cancelling
 
--- promote: now, n, the reason for cancelling expired jobs. Returns the topics, how many jobs were queued or cancelled, the
--- worker of each that had expired, and when the next one is due and the next one expires.
+-- promote: now, n, the reason for cancelling expired jobs. Returns the topics, how many jobs were queued or cancelled,
+-- the worker of each that had expired, and when the next one is due and the next one expires.
 
 local now, n, expired = A[1], A[2], A[3]
 local changed = {} -- workers
@@ -163,7 +163,7 @@ local now, n, keep, events_kept, forget_before, postponed = A[1], A[2], A[3], A[
 local ids = n > 0 and call('ZRANGE', P .. 'end', '-inf', now, 'BYSCORE', 'LIMIT', 0, n) or {}
 
 local gone, extras = {}, {} -- ids, and keys of optional fields
-local others -- what few jobs need
+local others -- functions that few jobs need
 local kept = {} -- flow -> 'all', 'completed' or 'none': which of its jobs are kept
 
 local function load_full()

@@ -1,4 +1,5 @@
--- Names that are held until a time: leases of instances, which beats renew, and places that few may hold.
+-- Names that are held until a time: leases of instances, which beats renew, and places with a limited number of
+-- holders.
 
 -- ══ beat ═════════════════════════════════════════════════════════════════════════════════════════════════════════════
 -- include: shards, keys, job_state, pending_writes, jobs

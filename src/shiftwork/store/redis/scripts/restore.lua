@@ -3,8 +3,8 @@
 -- ══ restore ══════════════════════════════════════════════════════════════════════════════════════════════════════════
 -- include: shards, keys, job_state, pending_writes, jobs, release_fast, needs, worker_state, gates
 
--- restore: jobs as {id, keep_until (false for none), number of fields, flow, tags, unmet needs as {id, whatever, alone, broken}};
--- followed by names and values of the fields of each, the first two of which are s and i. Returns the topics.
+-- restore: jobs as {id, keep_until (false for none), number of fields, flow, tags, unmet needs as {id, whatever, alone,
+-- broken}}; followed by names and values of the fields of each, the first two of which are s and i. Returns the topics.
 
 local given = A[1]
 

@@ -3,9 +3,10 @@
 -- ══ upgrade ══════════════════════════════════════════════════════════════════════════════════════════════════════════
 -- include: shards, keys, job_state, pending_writes, jobs
 
--- upgrade: ids of jobs. Brings their signals and steps from version 1 of the key dictionary to version 2, and leaves jobs
--- alone that have them already. In version 1, signals were never deleted, "signals NAME" was the number of those with a name, and
--- neither steps nor bytes were counted. Returns nothing. The original is `shiftwork.core.jobs.durable_functions`.
+-- upgrade: ids of jobs. Brings their signals and steps from version 1 of the key dictionary to version 2, and leaves
+-- jobs alone that have them already. In version 1, signals were never deleted, "signals NAME" was the number of those
+-- with a name, and neither steps nor bytes were counted. Returns nothing. The original is
+-- `shiftwork.core.jobs.durable_functions`.
 
 local SEALED_TIMEOUT, SEALED_NIL = 43, 41 -- bytes of an encrypted [false, nil], which [true, nil] has too, and of nil
 

@@ -63,7 +63,7 @@ class BlockingLine(BlockingConnection[socket.socket, tuple[bytes, ...], Any]):
                 return reply
 
     def connect(self) -> socket.socket | None:
-        """Connect, by an event loop that lives no longer than that takes."""
+        """Connect by means of a temporary event loop."""
         if self._address.tls or sys.platform == "win32":
             return None
         loop = asyncio.new_event_loop()

@@ -41,7 +41,7 @@ class RedisConnection:
     def ask(
         self, command: Command, future: asyncio.Future[Any] | None = None, *, at_once: bool = False
     ) -> asyncio.Future[Any]:
-        """Send a command at the end of this turn of the loop, or at once; or as soon as there is a connection.
+        """Send a command at the end of this loop iteration, or at once; or as soon as there is a connection.
 
         The reply goes to the given future, if any.
         """

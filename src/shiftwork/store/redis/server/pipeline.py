@@ -1,6 +1,6 @@
 """One connection, on one event loop: commands are sent in order, and replies arrive in the same order.
 
-The next command is sent without waiting for a reply, and commands of one turn of the loop go out in one write. No
+The next command is sent without waiting for a reply, and commands of one loop iteration go out in one write. No
 command is sent twice. This module owns the bytes; it does not know what commands mean, nor how to reconnect.
 """
 
@@ -42,7 +42,7 @@ class Pipeline(asyncio.Protocol):
         return future
 
     def ask_for(self, future: asyncio.Future[Any], command: tuple[Argument, ...], *, at_once: bool = False) -> None:
-        """Send a command whose reply goes to the given future: at the end of this turn of the loop, or at once."""
+        """Send a command whose reply goes to the given future: at the end of this loop iteration, or at once."""
         if self.lost.done():
             future.set_exception(ConnectionLostError("the connection has ended"))
             return
