@@ -49,7 +49,7 @@ ONCE_STALE_SECONDS: Final = 10.0
 
 
 class _Fault(Struct, order=True):
-    """A caller whose last call failed."""
+    """The last failure of a caller whose calls fail now."""
 
     since: float
     last: float
