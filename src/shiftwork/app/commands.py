@@ -12,6 +12,7 @@ from shiftwork.core.model.flows import FlowRecord
 from shiftwork.core.model.workers import PoolConfig, WorkerConfig
 from shiftwork.core.options.option_types import TimingOptions
 from shiftwork.core.words import Duration
+from shiftwork.core.workers.disabled_reason import DISABLED_BY_HAND
 from shiftwork.handles.flow import Flow
 from shiftwork.handles.job import Job
 from shiftwork.handles.unawaited import report_forgotten
@@ -142,7 +143,7 @@ class OrchestratorCommands:
         """Enable a worker everywhere, and reset its count of failures."""
         await self.control.workers.enable(name)
 
-    async def disable_worker(self, name: str, reason: str = "disabled by hand") -> None:
+    async def disable_worker(self, name: str, reason: str = DISABLED_BY_HAND) -> None:
         """Disable a worker everywhere: it does not start, and its queued jobs wait. Running jobs continue."""
         await self.control.workers.disable(name, reason)
 
