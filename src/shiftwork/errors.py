@@ -51,7 +51,7 @@ Messages name what is wrong, and the remedy. Nothing here does I/O or imports mo
 
 from typing import TYPE_CHECKING
 
-from shiftwork.sentences import sentence
+from shiftwork.sentences import sentence, series
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -318,7 +318,7 @@ def nearest(name: str, known: "Iterable[str]") -> str:
     names = sorted(known)
     meant = meant_by(name, names)
     if meant:
-        return sentence("did you mean {names}?", names=" or ".join(map(repr, meant)))
+        return sentence("did you mean {names}?", names=series(" or ", [*map(repr, meant)]))
     if not names:
         return sentence("there are none")
     shown = ", ".join(names[:_NAMES_SHOWN]) + (", …" if len(names) > _NAMES_SHOWN else "")
