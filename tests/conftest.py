@@ -70,7 +70,7 @@ LONGEST_FIRST: Final = tuple(
         "store/test_continuous_workers",
         "security/test_nodes_dashboard",
         "cli/test_queries",
-        "core/test_docs",
+        "core/test_doc_kinds",
         "core/test_schedule",
         "benchmarks/test_benchmarks",
         "web/test_metrics",

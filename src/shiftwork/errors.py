@@ -46,7 +46,7 @@
     ├── MoveError                     a store whose content is moving, has moved, or cannot be moved
     └── LifecycleError                started twice, used after stop, or called from the wrong place
 
-Messages name what is wrong, and the remedy. Nothing here does I/O or imports another part of shiftwork.
+Messages name what is wrong, and the remedy. Nothing here does I/O or imports more of shiftwork than `sentences`.
 """
 
 from typing import TYPE_CHECKING

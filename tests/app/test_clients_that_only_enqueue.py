@@ -67,7 +67,13 @@ async def test_a_client_imports_no_node_and_starts_no_thread(tmp_path: Path) -> 
     imported = [*seen["imported"], *seen["imported_later"]]
     assert "shiftwork.control.jobs.submission" in imported
     assert not {"psutil", "shiftwork.runtime.leader", "shiftwork.store.memory", "shiftwork.views"} & rooms(imported)
-    heavy = ("runtime.pool_instance", "runtime.node.node", "control.system.pools", "store.sealed.store", "app.testing")
+    heavy = (
+        "runtime.claiming.pool_instance",
+        "runtime.node.node",
+        "control.system.pools",
+        "store.sealed.store",
+        "app.testing",
+    )
     assert not {f"shiftwork.{name}" for name in heavy} & {*imported}
 
 

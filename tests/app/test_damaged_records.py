@@ -14,7 +14,7 @@ from tests.runtime.stage import DEADLINE, worker_of
 WRONG_SHAPE = b"\x82\xa4name\xa2\xff\xfe\xa5nodes\x81\xa1\xff\x93\xa1\xfe\x01\xc0"
 """Valid MessagePack of a map, whose strings are not UTF-8."""
 DAMAGE = {"not UTF-8": b"\xff\xfe", "the wrong shape": WRONG_SHAPE, "JSON": b'{"properties": {"n": 5}}'}
-"""How a whole app meets damage. `tests/core/test_docs.py` has every kind of it, for the decoder alone."""
+"""How a whole app meets damage. `tests/core/test_doc_kinds.py` has every kind of it, for the decoder alone."""
 REFUSED = {"move", "departure", "arrival"}
 """The kinds whose damage refuses a start on purpose, with the remedy: jobs must not run in a store that has moved."""
 READ = sorted({*KINDS, SCHEMA} - REFUSED)

@@ -1,5 +1,7 @@
-"""What health sees of a pool: its slots, its runs and its gates, from one snapshot."""
+"""What health sees of a pool: its slots, its runs and its gates, from one snapshot. And how a snapshot is read."""
 
+import asyncio
+from collections import Counter
 from typing import Any
 
 from shiftwork.core.health.health_values import PoolFacts
@@ -8,7 +10,9 @@ from shiftwork.core.model.workers import PoolConfig, WorkerConfig, WorkerState
 from shiftwork.core.observing.beats import Beat, InstanceRecord
 from shiftwork.core.observing.pool_stats import PoolStats, Stats, WorkerStats
 from shiftwork.core.workers.admission import Facts, Gates, Head, Lane, RateLimit, Running
+from shiftwork.runtime.clock import until_idle
 from shiftwork.views.snapshot import Snapshot, _pool_facts
+from tests.runtime.stage import Stage
 
 NOW = 1_000.0
 
@@ -80,3 +84,16 @@ def test_a_limit_that_has_tokens_left_holds_nothing_while_every_slot_is_busy() -
     gate = seen(known, processing=3, rate=limit).gate
     assert gate is not None
     assert gate.code == "rate_limit"
+
+
+async def test_the_parts_of_a_snapshot_are_asked_for_together(stage: Stage) -> None:
+    app, parts = stage.faulty_app(), ("docs", "stats", "survey", "instances")
+    await app.control.store.open()
+    stage.faults.calls.clear()
+    gates = [stage.faults.hold(part, "before") for part in parts]
+    asking = asyncio.create_task(app.control.system.health())
+    await until_idle()
+    assert stage.faults.calls == Counter(docs=2, stats=1, survey=1, instances=1), "no part waits for another one"
+    for gate in gates:
+        gate.set()
+    await asking

@@ -1,4 +1,4 @@
-"""One kind of loop for everything that goes on forever: poll, sleep until the next time or the bell, poll again.
+"""The one loop for everything that goes on forever: poll, sleep until the next time or the bell, poll again.
 
 A duty survives whatever its poll raises: it reports, backs off, and tries again. Failures of the store go to the
 `OutageLog`; everything else is a surprise, and logged here.

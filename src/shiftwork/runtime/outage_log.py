@@ -49,7 +49,7 @@ ONCE_STALE_SECONDS: Final = 10.0
 
 
 class _Fault(Struct, order=True):
-    """A caller whose last call failed."""
+    """The last failure of a caller whose calls fail now."""
 
     since: float
     last: float
@@ -67,7 +67,8 @@ class OutageLog:
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
         self._lock = threading.Lock()
-        self._faults: dict[str, _Fault] = {}
+        self.faults: dict[str, _Fault] = {}
+        """The last failure of each caller, until it succeeds. While this is empty, `worked` has nothing to do."""
         self._began = 0.0
         self._logged: str | None = None
         """What the log was told, while it is so."""
@@ -95,7 +96,7 @@ class OutageLog:
     def _writes(self) -> list[tuple[str, _Fault]]:
         with self._lock:
             self._forget_stale()
-            return sorted((who, fault) for who, fault in self._faults.items() if who in WRITES)
+            return sorted((who, fault) for who, fault in self.faults.items() if who in WRITES)
 
     async def track(self, who: str, call: Awaitable[T]) -> T:
         """Wait for a call, and note how it went."""
@@ -112,33 +113,33 @@ class OutageLog:
         now = self._monotonic()
         with self._lock:
             self._forget_stale()
-            if not self._faults:
+            if not self.faults:
                 self._began, self._logged = now, None
-            known = self._faults.get(who)
+            known = self.faults.get(who)
             since = known.since if known else now
-            self._faults[who] = _Fault(since, now, _first_sentence(error), isinstance(error, StoreUnavailableError))
-            if not quietly and self._is_news(self._faults[who]) and self._worth_a_line(now):
-                self._logged = _end_of(self._faults[who])
-                self._log_failure(who, self._faults[who])
+            self.faults[who] = _Fault(since, now, _first_sentence(error), isinstance(error, StoreUnavailableError))
+            if not quietly and self._is_news(self.faults[who]) and self._worth_a_line(now):
+                self._logged = _end_of(self.faults[who])
+                self._log_failure(who, self.faults[who])
 
     def worked(self, who: str) -> None:
         """Note that a call succeeded."""
-        if not self._faults:
+        if not self.faults:
             return
         with self._lock:
-            self._faults.pop(who, None)
+            self.faults.pop(who, None)
             if who in PROOFS:
-                self._faults = {name: fault for name, fault in self._faults.items() if not fault.away}
+                self.faults = {name: fault for name, fault in self.faults.items() if not fault.away}
             self._log_recovery()
 
     def passed(self, who: str) -> None:
         """Note that a duty got through, maybe without asking the store: an unavailable store may still be away."""
-        if who not in self._faults:
+        if who not in self.faults:
             return
         with self._lock:
-            fault = self._faults.get(who)
+            fault = self.faults.get(who)
             if fault is not None and not fault.away:
-                del self._faults[who]
+                del self.faults[who]
                 self._log_recovery()
 
     # ── the log ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -158,7 +159,7 @@ class OutageLog:
 
     def _log_recovery(self) -> None:
         self._forget_stale()
-        if self._faults:
+        if self.faults:
             return
         now = self._monotonic()
         self._calm_until = now + OUTAGE_CALM_SECONDS
@@ -168,7 +169,7 @@ class OutageLog:
 
     def _forget_stale(self) -> None:
         now = self._monotonic()
-        self._faults = {name: fault for name, fault in self._faults.items() if now - fault.last < _stale_seconds(name)}
+        self.faults = {name: fault for name, fault in self.faults.items() if now - fault.last < _stale_seconds(name)}
 
 
 def _stale_seconds(who: str) -> float:

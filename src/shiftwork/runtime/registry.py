@@ -13,7 +13,7 @@ from shiftwork.runtime.context.middleware import Middleware
 
 
 class WorkerDefinition(Protocol):
-    """A worker, as far as a process needs to know it that does not run it."""
+    """A worker, as far as a process knows it that does not run it."""
 
     config: WorkerConfig
 

@@ -76,8 +76,8 @@ class CronTimes:
 
     def __init__(self, expression: str, timezone: str) -> None:
         self.expression = expression
-        self.zone = zone_named(timezone)
-        self.all_day = len(_calendar(expression, _NAIVE_EPOCH).hours) == _HOURS
+        self.zone: Final = zone_named(timezone)
+        self.all_day: bool = len(_calendar(expression, _NAIVE_EPOCH).hours) == _HOURS
 
     def after(self, at: float) -> float | None:
         """Return the first fire time after this instant."""

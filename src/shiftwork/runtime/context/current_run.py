@@ -27,7 +27,7 @@ WhatFollows = Literal["retry", "pause", "dead"]
 
 
 class CurrentRun(Protocol):
-    """The run that a context stands for. It knows nothing of its context, so that the two make no reference cycle."""
+    """The run that a context stands for. It does not refer to its context, so that the two make no reference cycle."""
 
     job: Claimed
     config: WorkerConfig

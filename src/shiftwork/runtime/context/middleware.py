@@ -33,7 +33,7 @@ AroundJob = Callable[["Context"], Manager | Iterator[Any] | AsyncIterator[Any]]
 
 
 class Middleware:
-    """What surrounds the jobs of this process."""
+    """The lifespan of this process, and the context managers around each of its runs."""
 
     def __init__(self) -> None:
         self.state: Any = None

@@ -1,4 +1,4 @@
-"""What a function or its worker's policy says about the next attempt, decided where the exception itself is.
+"""Decides what an exception means for the next attempt, in the process where it was raised.
 
 The node may be another process and sees data only: `End.final` and `End.again_in`. It counts attempts, and
 `core.jobs.retry.settle` has the last word.

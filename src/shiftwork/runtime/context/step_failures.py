@@ -1,4 +1,4 @@
-"""Failures of steps that the function has caught: kept as data, and raised again in later runs.
+"""Keeps failures of steps that the function has caught as data, and raises them again in later runs.
 
 A function that catches the exception of a step and goes on has made a decision, which a later run must repeat: so the
 exception is kept, with its class by name, its arguments and its attributes, as far as they are data, and its text. The

@@ -1,13 +1,13 @@
-"""JobRescuer: jobs of instances whose leases have ended are taken over under new fences, settled, and so run again.
+"""Rescues jobs of instances whose leases have ended: takes them over under new fences, and settles them.
 
-So are the jobs of nodes that are proven dead (`rescue_from`): their leases are ended first.
+It does the same with the jobs of nodes that are proven dead (`rescue_from`), whose leases it ends first.
 
 What it knows of the jobs that it has taken over, which it holds in the store under its name `holder`:
 
     certain ── `reap` is sent ──▶ in doubt ── all of them are settled ──▶ certain
                                    │    ▲
                                    └────┘ a call raises: the store may have done it, and the answer got lost. The next
-                                          recovery also settles what the store says `holder` holds, as far as it is
+                                          rescue also settles what the store says `holder` holds, as far as it is
                                           not on its way through the outbox already
 
 When it acts (`poll`):
@@ -49,7 +49,7 @@ RESCUE_BATCH: Final = 1_000
 
 
 class JobRescuer:
-    """Takes over the jobs of instances that are gone."""
+    """Takes over the jobs of instances whose leases have ended."""
 
     def __init__(self, services: InstanceServices, *, ttl: float) -> None:
         here = services
@@ -73,7 +73,7 @@ class JobRescuer:
         self._seen: dict[str, Beat] = {}
         """The beats of the instances at the last look."""
         self._lock = asyncio.Lock()
-        """One recovery at a time: another one would settle what the first is about to hear of."""
+        """One rescue at a time: another one would settle jobs that the first is about to settle."""
         self._reported: set[str] = set()
         """The lost nodes that were reported, as long as the store remembers them."""
 
@@ -162,7 +162,7 @@ class JobRescuer:
         return [*unsettled, *await self._store.reap(self.holder, RESCUE_BATCH, now)]
 
     async def _unsettled(self) -> list[JobRecord]:
-        """Return the jobs that an earlier recovery took over, and of which it never heard."""
+        """Return the jobs that an earlier rescue took over without hearing of it."""
         wanted = JobFilter(instance=self.holder, status=(JobStatus.PROCESSING,), limit=RESCUE_BATCH)
         held: list[JobRecord] = []
         while page := await self._store.find(wanted):

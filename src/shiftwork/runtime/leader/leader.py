@@ -1,4 +1,4 @@
-"""What the node that leads does for all: it promotes due jobs, recovers lost ones, fires schedules, and prunes.
+"""What the node that leads does for all: it promotes due jobs, rescues lost ones, fires schedules, and prunes.
 
 How many slots each pool gets: `pool_planner`. What the charts show: `stats_recorder`. Which node leads: the one that
 holds the lease "leader". `Leadership` is one node's part in that:
@@ -133,7 +133,7 @@ class Leader:
 
 
 class LeaderState(Enum):
-    """What a node is; see the drawing above."""
+    """Whether a node leads; see the drawing above."""
 
     FOLLOWING = auto()
     LEADING = auto()
@@ -141,7 +141,7 @@ class LeaderState(Enum):
 
 
 class Leadership:
-    """Takes the lease if it can, renews it, and gives it back."""
+    """Takes the leader's lease if it can, renews it, and gives it back."""
 
     def __init__(self, store: Store, reporter: Reporter, *, node: str, ttl: float) -> None:
         self.state: LeaderState = LeaderState.FOLLOWING

@@ -1,4 +1,4 @@
-"""The leader's diary: it records the state of the pools once a minute, so that the charts outlive every process.
+"""Records the state of the pools once a minute, so that the charts outlive every process. The leader does it.
 
 What it has to read for this anyway, once an hour, is also what the leader looks ahead from (`core.scaling.forecast`).
 """
@@ -45,7 +45,7 @@ async def take_sample(store: Store, now: float) -> Sample:
 
 
 class Page(Struct, frozen=True):
-    """The hour that is being written, and its record as it is stored."""
+    """The hour that is being written, and its doc as it is stored."""
 
     hour: Hour
     doc: Doc

@@ -1,4 +1,4 @@
-"""Firing the schedules that are kept in the store. The rules are in `core.schedules.stored`.
+"""Fires the schedules that are kept in the store. The rules are in `core.schedules.stored`.
 
 A leader keeps in memory what all of them are, and a heap of when each has to be looked at. It reads the index with
 every poll, and a part only if its token has changed. So schedules that are not due and do not change cost nothing,
@@ -44,7 +44,7 @@ OVERLAPPING: Final = "its previous job has not ended"
 
 
 class FiredSchedule(Struct, frozen=True):
-    """A schedule that was due, what that means, and how far it has fired then."""
+    """A schedule that was due, the fire times that follow, and how far it has fired before and after."""
 
     schedule: StoredSchedule
     fire: Fire

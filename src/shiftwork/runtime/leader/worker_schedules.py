@@ -1,4 +1,4 @@
-"""Firing schedules: fire times that have come become jobs, and cursors move past them.
+"""Fires the schedules of workers: fire times that have come become jobs, and cursors move past them.
 
 Jobs are added first, cursors move second. A crash in between fires the same ids again, and the same id is the same job.
 

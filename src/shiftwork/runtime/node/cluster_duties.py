@@ -23,7 +23,7 @@ logger: Final = logging.getLogger("shiftwork")
 
 
 class ClusterDuties:
-    """Has the leader, the planner, the stats recorder and the watch over the neighbours."""
+    """Holds the leader, the planner, the stats recorder and the dead node detector, and returns their duties."""
 
     def __init__(self, services: NodeServices, pools: Mapping[str, PoolConfig], renew_soon: RenewSoon) -> None:
         here = services

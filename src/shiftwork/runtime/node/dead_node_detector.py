@@ -20,7 +20,7 @@ DEAD_NODE_RETRY_SECONDS: Final = 0.05
 
 
 class DeadNodeDetector:
-    """Notices the death of nodes on this machine."""
+    """Proves the death of other nodes on this machine, and has their jobs rescued."""
 
     def __init__(self, store: Store, clock: Clock, leader: Leader, *, mark: ProcessMark | None, every: float) -> None:
         self._store = store

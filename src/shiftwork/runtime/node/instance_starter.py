@@ -24,7 +24,7 @@ from shiftwork.store.protocol import Bell, Store
 
 
 class Runners:
-    """Starts runners."""
+    """Starts runners: in this process, or in processes of their own."""
 
     def __init__(self, services: NodeServices) -> None:
         self._services = services

@@ -1,4 +1,4 @@
-"""The heartbeat: renew the leases of all instances here, and fetch their orders.
+"""Renews the leases of all instances of a node, and fetches their orders.
 
 It beats in a thread with an event loop of its own, so that a function that blocks the other loop does not cost a lease.
 When it cannot renew the leases, it stops the running jobs before the leases can have ended: no job may go on that
@@ -71,7 +71,7 @@ class RenewSoon:
 
 
 class LeaseRenewer:
-    """Beats for some instances, three times a lease and whenever there are orders."""
+    """Renews the leases of a node's instances, three times in their length and whenever there are orders."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""A node: its instances, their leases, the leader and all that they share, put together; its beginning and its end."""
+"""A node: puts its instances, their leases and the leader together, starts them, and stops them."""
 
 import asyncio
 import logging
@@ -94,7 +94,7 @@ class Node:
         """What was registered after the start, until the node serves it."""
         self._adoption: Duty | None = None
         self._draining = False
-        self._patience: StopBudget | None = None
+        self._budget: StopBudget | None = None
         for pool in registry.pools.values():
             self._serve(pool)
 
@@ -312,24 +312,24 @@ class Node:
         A store that does not answer has twelve seconds for everything after that, and hardly any after a second signal.
         """
         deadline = self._services.clock.now() + timeout_seconds
-        patience = self._patience = StopBudget(timeout_seconds)
+        budget = self._budget = StopBudget(timeout_seconds)
         self._draining = self._lease_keeper.draining = True
         self._node_pools.drain()
         duties = asyncio.ensure_future(self._stop_duties())
         await self._node_pools.idle(deadline)
-        patience.begin()
-        await patience.wait(duties, "waiting for what it was doing")
+        budget.begin()
+        await budget.wait(duties, "waiting for what it was doing")
         await self._node_pools.idle(deadline)  # a claim may have been under way
         self._node_pools.stop_runs()
         await self._node_pools.idle()
-        patience.begin()
+        budget.begin()
         self._loop_watch.stop()
-        await patience.wait(self._node_pools.close(), "asking which jobs it still holds")
-        await patience.wait(self._write_the_last(patience.left), "writing the last outcomes; their jobs will run again")
+        await budget.wait(self._node_pools.close(), "asking which jobs it still holds")
+        await budget.wait(self._write_the_last(budget.left), "writing the last outcomes; their jobs will run again")
         await self._node_pools.gone(PROCESS_LEAVE_SECONDS)
-        await patience.wait(self._node_pools.released(), "giving up the leases of processes that have ended")
-        await patience.wait(self._lease_keeper.stop(), "waiting for the last renewal")
-        await patience.wait(self._leave(), "giving up the leases; they will run out by themselves")
+        await budget.wait(self._node_pools.released(), "giving up the leases of processes that have ended")
+        await budget.wait(self._lease_keeper.stop(), "waiting for the last renewal")
+        await budget.wait(self._leave(), "giving up the leases; they will run out by themselves")
 
     async def _stop_duties(self) -> None:
         await asyncio.gather(*(duty.stop() for duty in self._duties))
@@ -338,8 +338,8 @@ class Node:
         """Stop waiting for running work, and for the store: a second signal came."""
         self._node_pools.stop_runs()
         self._services.clock.call_in(HURRIED_SECONDS, self._node_pools.kill)
-        if self._patience is not None:
-            self._patience.hurry()
+        if self._budget is not None:
+            self._budget.hurry()
 
     async def _write_the_last(self, within: float) -> None:
         here = self._services

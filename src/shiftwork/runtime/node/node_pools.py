@@ -1,4 +1,4 @@
-"""All the instances on a node, by pool: how pools are added, looked after and ended."""
+"""All instances on a node, by pool: how pools are added, looked after and ended."""
 
 import asyncio
 from collections.abc import Callable, Collection, Coroutine, Mapping
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class NodePools:
-    """Has the instances of every pool, and the quarantine that they share."""
+    """Holds the instances of every pool, and the quarantine that they share."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""How a node behaves."""
+"""The settings of a node, and its condition in words."""
 
 from math import inf
 from typing import Literal
@@ -20,7 +20,7 @@ class NodeCondition(Struct, frozen=True):
 
 
 class NodeSettings(Struct, frozen=True, kw_only=True):
-    """How a node behaves."""
+    """The settings of a node, and its condition in words."""
 
     tick_interval: float = 5.0
     lease_seconds: float = 15.0

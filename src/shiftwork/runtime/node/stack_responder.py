@@ -1,4 +1,4 @@
-"""Replies to requests for the stacks of running jobs: records in the store (`core.model.doc_types`)."""
+"""Replies to requests for the stacks of running jobs. A request is a doc in the store, and so is its reply."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping

@@ -1,4 +1,4 @@
-"""Runs in the log of this process: a failure is seen at once, and a flood of them does not drown everything else.
+"""Logs the runs of this process: a failure is seen at once, and very many are summed up.
 
     WARNING   fetch-data: attempt 1 of 4 failed, again in 5 s: ValueError: no such order      with the traceback
     ERROR     fetch-data: attempt 4 of 4 failed, job … is dead: ValueError: no such order     with the traceback

@@ -50,7 +50,7 @@ GATHER_SECONDS: Final = 0.1
 
 
 class ChildProcess:
-    """Lives until the node ends it, or is gone."""
+    """Runs the node's jobs, or the app's hooks, until the node ends the process or is gone."""
 
     def __init__(self, sock: socket.socket, runs: ProcessEnd) -> None:
         self._given = runs

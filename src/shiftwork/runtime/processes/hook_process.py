@@ -1,4 +1,4 @@
-"""The process that has imported the app on behalf of a node: it describes the app, and calls its hooks."""
+"""The process that imports the app for a node: it describes the app to the node, and calls the app's hooks."""
 
 import asyncio
 import logging
@@ -42,7 +42,7 @@ HOOK_QUIET_SECONDS: Final = 60.0
 
 
 class HookProcess:
-    """Knows the app, so that the node need not."""
+    """Imports the app in a process, so that the node need not."""
 
     def __init__(self, setup: Setup, clock: Clock) -> None:
         self._setup = setup

@@ -150,7 +150,7 @@ class StackShown(Struct, frozen=True, tag=True, array_like=True):
 
 
 class Pong(Struct, frozen=True, tag=True, array_like=True):
-    """A sign of life."""
+    """Answer a `Ping`."""
 
 
 FromProcess = Definition | Ready | SetupFailed | RunEnded | Progressed | StackShown | Pong

@@ -68,7 +68,7 @@ class Death(Struct, frozen=True, kw_only=True):
 
 
 class KillRecord:
-    """Remembers jobs for one node, as long as it runs."""
+    """Remembers which jobs were in a process that was killed from outside: twice makes a job a suspect."""
 
     def __init__(self) -> None:
         self._ids: dict[str, None] = {}

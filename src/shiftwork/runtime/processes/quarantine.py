@@ -32,7 +32,7 @@ LONGEST_CELL_WAIT_SECONDS: Final = 30.0
 
 
 class SuspectGroup:
-    """Runs that are tried together, and who hears of it if they die together."""
+    """Runs that are tried together, and whom to tell if they die together."""
 
     __slots__ = ("again", "runs")
 

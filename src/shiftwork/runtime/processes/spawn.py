@@ -1,4 +1,4 @@
-"""Start a process, and keep the ends of what connects it to the node.
+"""Starts a process, and keeps the node's ends of what connects the two.
 
 It is started by exec, in a session of its own: a Ctrl-C in the terminal is for the node, and whatever the process
 starts itself ends with it. When the node is gone, however that happened, the process ends itself: it holds the reading
@@ -80,7 +80,7 @@ def _flags() -> list[str]:
 
 
 class StackFile:
-    """A file without a name. The process inherits its descriptor, and appends a stack for every signal."""
+    """A file without a name to which a process appends its stacks whenever it gets a signal."""
 
     def __init__(self) -> None:
         self._file = os.fdopen(unnamed_file(), "rb")

@@ -1,4 +1,4 @@
-"""A process that this one has started: speak with it, let it live, look into it, end it, know of its death.
+"""A process that this one has started: exchange messages with it, renew its lease, look into it, end it.
 
 `StartedProcess` is the process itself. `Termination` makes it end: it is asked to, terminated or killed, and killed if
 that takes too long. `StackQuestions` asks it what its runs are doing.
@@ -207,7 +207,7 @@ class StartedProcess:
 
 
 class Termination:
-    """Ends a process, or sees that it starts in time."""
+    """Ends a process; also one that does not start in time."""
 
     def __init__(self, process: StartedProcess, clock: Clock, *, gently: bool) -> None:
         self.under_way: bool = False

@@ -1,4 +1,4 @@
-"""JobThreads for plain functions, as many as there are jobs."""
+"""Threads for plain functions, as many as there are jobs."""
 
 import logging
 import threading

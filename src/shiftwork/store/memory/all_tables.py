@@ -16,14 +16,14 @@ class Tables:
     """The tables, what operations share to read them, and the topics to ring."""
 
     def __init__(self) -> None:
-        self.jobs = JobTable()
-        self.docs = DocTable()
-        self.states = StateTable()
-        self.instances = Instances()
-        self.places = Places()
-        self.totals = Totals()
-        self.events = EventLog()
-        self.last_fence = 0
+        self.jobs: JobTable = JobTable()
+        self.docs: DocTable = DocTable()
+        self.states: StateTable = StateTable()
+        self.instances: Instances = Instances()
+        self.places: Places = Places()
+        self.totals: Totals = Totals()
+        self.events: EventLog = EventLog()
+        self.last_fence: int = 0
 
     def next_fence(self) -> int:
         """Return a new fence, above all others."""

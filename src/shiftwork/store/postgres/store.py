@@ -62,7 +62,7 @@ class PostgresTransaction:
     """An open transaction. It commits when its block ends, and rolls back when the block raises."""
 
     def __init__(self, session: PostgresSession, place: str) -> None:
-        self.connection = session.conn
+        self.connection: AsyncConnection[Any] = session.conn
         self._session = session
         self._place = place
 
