@@ -14,7 +14,9 @@ an f-string is a plain text, and is shown in English.
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
+
+from msgspec import Struct, structs
 
 Parts: TypeAlias = list[Any]
 """A sentence in plain values: the template and its values, by name, or the joint and the parts that it joins. A value
@@ -23,6 +25,7 @@ is a text, or the parts of a sentence."""
 Say: TypeAlias = Callable[..., str]
 """`sentence` or `unsaid`."""
 
+T = TypeVar("T")
 _HOLE: Final = re.compile(r"\{(\w+)\}")
 
 
@@ -57,6 +60,25 @@ def plain(text: object) -> str:
         return str(text)
     message = f"Encoding objects of type {type(text).__name__} is unsupported"
     raise NotImplementedError(message)
+
+
+def with_plain_texts(value: T) -> T:
+    """Return what a program of the user's gets: the value with the texts alone, also in what it holds."""
+    made: Any = value
+    if isinstance(value, Sentence):
+        made = str(value)
+    elif isinstance(value, dict):
+        made = {key: with_plain_texts(one) for key, one in value.items()}
+    elif isinstance(value, list):
+        made = [with_plain_texts(one) for one in value]
+    elif isinstance(value, Struct):
+        texts = {name: with_plain_texts(one) for name, one in structs.asdict(value).items() if _may_hold_texts(one)}
+        made = structs.replace(value, **texts)
+    return made  # type: ignore[no-any-return]
+
+
+def _may_hold_texts(value: object) -> bool:
+    return isinstance(value, Sentence | dict | list | Struct)
 
 
 def parts_of(text: str | None) -> Parts | None:

@@ -102,8 +102,8 @@ def test_a_wrong_value_is_named(given: SiteSettings, words: str) -> None:
 def test_deployment_checks_the_store(monkeypatch: pytest.MonkeyPatch, store: str, ids: list[str]) -> None:
     given = SiteSettings(store=store)
     made = new_app(given)
-    monkeypatch.setattr(checks, "site_settings", lambda: given)
-    monkeypatch.setattr(checks, "project_app", lambda: made)
+    monkeypatch.setattr(system_checks, "site_settings", lambda: given)
+    monkeypatch.setattr(system_checks, "project_app", lambda: made)
     assert [found.id for found in system_checks.check_store()] == ids
     made.blocking.close()
 
@@ -111,7 +111,7 @@ def test_deployment_checks_the_store(monkeypatch: pytest.MonkeyPatch, store: str
 def test_checks_report_a_worker_in_an_unknown_pool(monkeypatch: pytest.MonkeyPatch) -> None:
     made = new_app(SiteSettings(store="memory://"))
     made.task(name="stray", pool="mial")(lambda: None)
-    monkeypatch.setattr(checks, "project_app", lambda: made)
+    monkeypatch.setattr(system_checks, "project_app", lambda: made)
     (found,) = system_checks.check_workers()
     assert found.id == "shiftwork.E002"
     assert "worker stray: there is no pool 'mial'" in found.msg
@@ -121,7 +121,7 @@ def test_checks_report_each_problem_of_the_setting(monkeypatch: pytest.MonkeyPat
     def refused() -> None:
         raise ImproperlyConfigured("\n".join(setting_problems({"POOLS": 3})))
 
-    monkeypatch.setattr(checks, "project_app", refused)
+    monkeypatch.setattr(system_checks, "project_app", refused)
     assert [found.id for found in system_checks.check_setting()] == ["shiftwork.E001", "shiftwork.E001"]
     assert system_checks.check_workers() == []
 

@@ -4,7 +4,7 @@ from math import inf
 
 import pytest
 
-from shiftwork.core.health.position import EXACT, Ahead, Position, about, behind, position
+from shiftwork.core.health.position import EXACT, Ahead, Position, estimated_ahead, parked_position, position
 from shiftwork.core.health.start_estimate import (
     Line,
     Overtaking,
@@ -224,16 +224,16 @@ def test_workers_that_were_not_looked_at_are_like_the_others() -> None:
     [(100, 5.0, 500), (100, 10.0, 1_000), (100, 0.1, 100), (100, 99.0, 1_000), (100, -1.0, 100)],
 )
 def test_what_is_not_counted_is_taken_from_the_ranks(counted: int, rank: float, n: int) -> None:
-    assert about(counted, 1_000, rank, (0.0, 10.0)) == n
+    assert estimated_ahead(counted, 1_000, rank, (0.0, 10.0)) == n
 
 
 def test_a_parked_job_is_behind_those_with_its_key() -> None:
-    assert behind(Position(3, exact=True), 2) == Position(5, exact=True)
-    assert behind(Position(3, exact=True), EXACT) == Position(EXACT + 3, exact=False)
+    assert parked_position(Position(3, exact=True), 2) == Position(5, exact=True)
+    assert parked_position(Position(3, exact=True), EXACT) == Position(EXACT + 3, exact=False)
 
 
 def test_jobs_of_one_rank_that_were_not_counted() -> None:
-    assert about(100, 1_000, 5.0, (5.0, 5.0)) == 500
+    assert estimated_ahead(100, 1_000, 5.0, (5.0, 5.0)) == 500
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
 
-import msgspec
 import pytest
 from msgspec import msgpack
 
@@ -15,6 +14,7 @@ from shiftwork.core.values.envelopes import hidden, is_hidden, revealed
 from shiftwork.core.values.job_limits import BEGINNING
 from shiftwork.handles.redaction import MASK, NOT_COMPARED, SHORTEST, PageSecrets
 from shiftwork.views.shapes.jobs import LARGE_SECRET, whole_job_shape
+from shiftwork.web.encoding import as_texts
 from tests.runtime import fixtures
 from tests.runtime.stage import DEADLINE, Stage
 
@@ -33,7 +33,7 @@ async def shown(stage: Stage, job_id: str) -> Any:
     """A job as people see it, from a process that has not registered its worker."""
     other = stage.app()
     shape = whole_job_shape(*await other.control.jobs.get_shown(job_id))
-    return json.loads(msgspec.json.encode(shape))
+    return json.loads(as_texts(shape))
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 5, 10, 249, 250, 300, 70_000])

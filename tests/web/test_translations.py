@@ -273,6 +273,33 @@ def test_a_reason_is_translated_only_if_no_person_wrote_it(checkout: Path, tmp_p
     assert said(checkout, tmp_path, reasons) == ["连续 3 次运行失败，最后一次的错误为 queued", "人工禁用", typed.reason]
 
 
+async def test_what_programs_of_users_get_has_plain_texts() -> None:
+    app = WorkerOrchestrator("memory://")
+
+    @app.worker(cron="0 3 * * *")
+    def nightly() -> None: ...
+
+    @app.task
+    def work(n: int) -> None: ...
+
+    job = await work.enqueue(1)
+    for value in (
+        await app.explain_job(job.id),
+        await app.put_schedule("often", work.call(n=1), every="5m"),
+        await app.get_schedules(),
+        await app.pause_schedule("often"),
+        app.preview_schedule(cron="0 3 * * *"),
+        await app.get_pool_dashboard(),
+        await app.get_health(),
+        await app.check(),
+        await app.nodes(),
+        app.get_status(),
+        await app.events(),
+    ):
+        msgspec.json.encode(value)  # it takes no subclass of `str`
+    await app.close()
+
+
 # ── what is kept in stores ───────────────────────────────────────────────────────────────────────────────────────────
 
 

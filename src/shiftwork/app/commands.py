@@ -12,11 +12,12 @@ from shiftwork.core.model.flows import FlowRecord
 from shiftwork.core.model.workers import PoolConfig, WorkerConfig
 from shiftwork.core.options.option_types import TimingOptions
 from shiftwork.core.words import Duration
+from shiftwork.core.workers.disabled_reason import DISABLED_BY_HAND
 from shiftwork.handles.flow import Flow
 from shiftwork.handles.job import Job
 from shiftwork.handles.unawaited import report_forgotten
 from shiftwork.handles.worker import Call, listed
-from shiftwork.sentences import plain
+from shiftwork.sentences import plain, with_plain_texts
 
 if TYPE_CHECKING:
     from shiftwork.core.health.health_values import Finding
@@ -96,7 +97,7 @@ class OrchestratorCommands:
 
     async def explain_job(self, job_id: str) -> "Explanation":
         """Return why a job is not running, or how it ended, in words and as data."""
-        return await self.control.jobs.explain(job_id)
+        return with_plain_texts(await self.control.jobs.explain(job_id))
 
     async def job_stack(self, job_id: str) -> "JobStack":
         """Return what a running job is doing now: its own stack first, then everything else in its process.
@@ -142,7 +143,7 @@ class OrchestratorCommands:
         """Enable a worker everywhere, and reset its count of failures."""
         await self.control.workers.enable(name)
 
-    async def disable_worker(self, name: str, reason: str = "disabled by hand") -> None:
+    async def disable_worker(self, name: str, reason: str = DISABLED_BY_HAND) -> None:
         """Disable a worker everywhere: it does not start, and its queued jobs wait. Running jobs continue."""
         await self.control.workers.disable(name, reason)
 
@@ -183,19 +184,21 @@ class OrchestratorCommands:
         time. `catch_up` decides about fire times that were missed, `overlap` about a fire time at which the previous
         job of the schedule has not ended. A schedule that is put again with the same times goes on where it was.
         """
-        return await self.control.schedules.put(name, call, catch_up=catch_up, overlap=overlap, **when)
+        return with_plain_texts(
+            await self.control.schedules.put(name, call, catch_up=catch_up, overlap=overlap, **when)
+        )
 
     async def get_schedules(self, *, worker: str | None = None) -> "list[ScheduleView]":
         """Return every stored schedule, or those of one worker, by name, each with its next ten fire times."""
-        return await self.control.schedules.all(worker=worker)
+        return with_plain_texts(await self.control.schedules.all(worker=worker))
 
     async def pause_schedule(self, name: str) -> "ScheduleView":
         """Fire a schedule no more, until it is resumed. Jobs that it has added continue."""
-        return await self.control.schedules.pause(name)
+        return with_plain_texts(await self.control.schedules.pause(name))
 
     async def resume_schedule(self, name: str) -> "ScheduleView":
         """Fire a paused schedule again. Its `catch_up` decides about the fire times that it has missed."""
-        return await self.control.schedules.resume(name)
+        return with_plain_texts(await self.control.schedules.resume(name))
 
     async def delete_schedule(self, name: str) -> None:
         """Delete a schedule. Jobs that it has added continue."""
@@ -207,7 +210,7 @@ class OrchestratorCommands:
 
     def preview_schedule(self, **when: Unpack[TimingOptions]) -> "SchedulePreview":
         """Return what a schedule means, in words and as the next ten fire times, without storing it."""
-        return self.control.schedules.preview(**when)
+        return with_plain_texts(self.control.schedules.preview(**when))
 
     async def pools(self) -> dict[str, PoolConfig]:
         """Return every pool that this process or another one registered in this store."""
@@ -232,7 +235,7 @@ class OrchestratorCommands:
 
     async def get_pool_dashboard(self) -> dict[str, dict[str, Any]]:
         """Return every pool with its instances and its numbers."""
-        return await self.control.pools.dashboard()
+        return with_plain_texts(await self.control.pools.dashboard())
 
     async def get_breakers(self) -> "list[BreakerView]":
         """Return every breaker by name: the workers that it guards, its state, and who holds it open."""
@@ -280,4 +283,4 @@ class OrchestratorCommands:
 
     async def check(self) -> "dict[str, Finding]":
         """Return the store's real settings, its latency, and whether its clock agrees with ours."""
-        return await self.control.doctor.check()
+        return with_plain_texts(await self.control.doctor.check())

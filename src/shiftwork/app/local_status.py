@@ -8,6 +8,7 @@ from shiftwork.control.definitions import LocalRegistry
 from shiftwork.core.model.workers import WorkerConfig, WorkerState
 from shiftwork.core.schedules.fire_times import describe, upcoming
 from shiftwork.core.schedules.timing import Rescheduled, rescheduled
+from shiftwork.sentences import plain
 from shiftwork.views.snapshot import next_due
 
 
@@ -56,7 +57,7 @@ def _worker_status(config: WorkerConfig, known: WorkerState | None, now: float, 
         "last_success": state.last_success,
         "last_error": state.last_error,
         "last_error_at": state.last_error_at,
-        "schedule": describe(config),
+        "schedule": plain(describe(config)),
         "next_due": _next_due(config, state, now),
     }
 

@@ -24,6 +24,7 @@ from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.words import counted
 from shiftwork.core.workers.admission import Lane
+from shiftwork.core.workers.disabled_reason import REGISTERED_DISABLED
 from shiftwork.core.workers.joining import EMPTIED_SECONDS, Edition, first_edition, renewed_edition
 from shiftwork.events import Emit
 from shiftwork.runtime.clock import Clock
@@ -32,9 +33,6 @@ from shiftwork.sentences import restored, sentence
 from shiftwork.store.docs import change, stored, write
 from shiftwork.store.protocol import Store
 from shiftwork.store.sealed.key_use import agree_on_keys, keys_in_use
-
-OFF: Final = "registered with enabled=False"
-"""The reason for which a worker is disabled that was registered so."""
 
 
 class StoredDefinitions(Struct, frozen=True):
@@ -79,8 +77,8 @@ async def _switch(registry: Registry, store: Store, now: float, lanes: Mapping[s
     for name, worker in [*registry.workers.items()]:
         state = lanes[name].state if name in lanes else WorkerState(worker=name)
         if not worker.config.enabled and state.enabled and state.changed_at is None:
-            await store.switch(name, enabled=False, reason=OFF, now=now)
-        elif worker.config.enabled and not state.enabled and state.reason == OFF:
+            await store.switch(name, enabled=False, reason=REGISTERED_DISABLED, now=now)
+        elif worker.config.enabled and not state.enabled and state.reason == REGISTERED_DISABLED:
             await store.switch(name, enabled=True, reason=None, now=now)
 
 

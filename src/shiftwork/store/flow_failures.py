@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from shiftwork.core.health.health_values import StrandedFacts
-from shiftwork.core.jobs.needs import LOST, MOST_LOOKED_AT, OF_INTEREST, behind, lost_jobs
+from shiftwork.core.jobs.needs import LOST, MOST_LOOKED_AT, OF_INTEREST, lost_jobs, stranding_jobs
 from shiftwork.core.model.job_changes import JobFilter
 from shiftwork.core.model.jobs import JobRecord, JobStatus
 from shiftwork.store.protocol import Store
@@ -34,7 +34,7 @@ async def _stranded(store: Store, flow: str) -> StrandedFacts | None:
     if not stranded:
         return None
     oldest = await store.find(JobFilter(ids=(stranded[-1],), limit=1))
-    broken = behind(oldest[0]) if oldest else []
+    broken = stranding_jobs(oldest[0]) if oldest else []
     lost = lost_jobs(broken, await jobs_before(store, broken))
     if not lost:  # it was retried in the meantime
         return None
@@ -64,7 +64,7 @@ async def jobs_before(store: Store, ids: Iterable[str]) -> dict[str, JobRecord]:
         found = await store.find(JobFilter(ids=tuple(page), status=OF_INTEREST, limit=len(page)))
         known |= {job.id: job for job in found}
         for job in found:
-            more = [id for id in behind(job) if id not in seen][: MOST_LOOKED_AT - len(waiting)]
+            more = [id for id in stranding_jobs(job) if id not in seen][: MOST_LOOKED_AT - len(waiting)]
             seen.update(more)
             waiting += more
     return known

@@ -35,7 +35,9 @@ async def carry(source: Store, destination: Store) -> CarriedRecords:
     states = await _states(source)
     totals = (await source.stats(await source.server_time())).pools
     fence = await source.take_over([], {}, 0)
-    await destination.take_over(states, totals, fence)
+    for at in range(0, len(states), RECORDS_BATCH):
+        await destination.take_over(states[at : at + RECORDS_BATCH], {}, fence)
+    await destination.take_over([], totals, fence)
     wrong = [*await _other_docs(destination, docs), *await _other_numbers(destination, states, totals)]
     if wrong:
         raise MoveError(

@@ -6,6 +6,7 @@ from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.terminal.formatting import ago
 from shiftwork.cli.terminal.output import Cell, aside, json_option, say, show_json, show_table
 from shiftwork.core.model.workers import WorkerState
+from shiftwork.core.workers.disabled_reason import DISABLED_BY_HAND
 from shiftwork.core.workers.state import is_failing
 from shiftwork.views.overview import WorkerView
 from shiftwork.views.shapes.system import worker_shape
@@ -48,7 +49,7 @@ def enable(worker: str, source: Source, *, as_json: bool) -> None:
 
 @click.command()
 @click.argument("worker")
-@click.option("--reason", default="disabled by hand", help="The reason, shown wherever the worker is.")
+@click.option("--reason", default=DISABLED_BY_HAND, help="The reason, shown wherever the worker is.")
 @with_source
 @json_option
 def disable(worker: str, reason: str, source: Source, *, as_json: bool) -> None:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from shiftwork.control.access.store_access import StoreAccess
 from shiftwork.control.definitions import Definitions, LocalRegistry
 from shiftwork.core.doc_kinds import PLAN, PLAN_NAME
-from shiftwork.core.health.position import LANES, Ahead, QueuePlace, behind, position
+from shiftwork.core.health.position import LANES, Ahead, QueuePlace, parked_position, position
 from shiftwork.core.health.start_estimate import (
     Line,
     Overtaking,
@@ -99,7 +99,7 @@ class Estimates:
         others = [self._line(name, _waits_of(name, seen), seen) for name in self._others(record, seen)]
         if record.parked and place is not None:
             same = await self._same_key(record)
-            place = behind(place, sum(_is_ahead(other, record) and other.parked for other in same))
+            place = parked_position(place, sum(_is_ahead(other, record) and other.parked for other in same))
             if len(same) == KEY_JOBS:
                 return no_estimate(
                     replace(place, exact=False),

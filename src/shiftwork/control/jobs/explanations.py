@@ -10,7 +10,7 @@ from shiftwork.control.definitions import Definitions, LocalRegistry
 from shiftwork.control.jobs.estimates import Estimates, QueueFacts, hosts
 from shiftwork.core.health.position import position
 from shiftwork.core.health.start_estimate import along
-from shiftwork.core.jobs.needs import behind, lost_jobs
+from shiftwork.core.jobs.needs import lost_jobs, stranding_jobs
 from shiftwork.core.jobs.run_options import policy
 from shiftwork.core.model.job_changes import JobFilter
 from shiftwork.core.model.jobs import JobRecord, JobStatus
@@ -223,7 +223,7 @@ class Explanations:
         record = (await store.get([record.id]))[0] or record
         ids = [need.id for need in record.unmet][:MOST_NEEDS_READ]
         needed = await store.find(JobFilter(ids=tuple(ids), limit=MOST_NEEDS_READ)) if ids else []
-        broken = behind(record)
+        broken = stranding_jobs(record)
         lost = lost_jobs(broken, await jobs_before(store, broken)) if broken else []
         return [need_wait(record, needed, lost)]
 

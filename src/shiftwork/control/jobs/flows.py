@@ -16,7 +16,7 @@ from shiftwork.control.jobs.jobs import JobHandles
 from shiftwork.control.jobs.known_calls import check_inputs, check_no_circle, check_twins, flow_of, known_jobs
 from shiftwork.control.jobs.submission import Submission
 from shiftwork.core.jobs.flow_drawing import FlowGraph, FlowJob, draw, state_of
-from shiftwork.core.jobs.needs import behind, lost_jobs
+from shiftwork.core.jobs.needs import lost_jobs, stranding_jobs
 from shiftwork.core.jobs.run_options import run_options_of
 from shiftwork.core.jobs.transitions import status_word
 from shiftwork.core.model.flows import FlowMember, FlowRecord
@@ -225,7 +225,7 @@ class FlowCommands:
             return
         store = await self._access.open()
         [record] = await store.get([job.id])
-        broken = [] if record is None else behind(record)
+        broken = [] if record is None else stranding_jobs(record)
         if not broken:
             return
         first = next(iter(lost_jobs(broken, await jobs_before(store, broken))), None)

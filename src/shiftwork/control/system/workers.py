@@ -20,7 +20,7 @@ from shiftwork.core.options.configs import timing
 from shiftwork.core.options.option_types import TimingOptions
 from shiftwork.core.schedules.fire_times import describe
 from shiftwork.core.schedules.timing import Rescheduled, Timing, rescheduled
-from shiftwork.core.workers.disabled_reason import reason_of
+from shiftwork.core.workers.disabled_reason import DISABLED_BY_HAND, reason_of
 from shiftwork.core.workers.state import trigger_refusal
 from shiftwork.errors import JobStateError, ScheduleError, UnknownWorkerError, nearest
 from shiftwork.handles.job import Job
@@ -81,7 +81,7 @@ class Workers:
         """Enable a worker everywhere, and reset its count of failures."""
         await self._switch(name, enabled=True, reason=None)
 
-    async def disable(self, name: str, reason: str = "disabled by hand") -> None:
+    async def disable(self, name: str, reason: str = DISABLED_BY_HAND) -> None:
         """Disable a worker everywhere: it does not start, and its queued jobs wait. Running jobs continue."""
         await self._switch(name, enabled=False, reason=reason)
 

@@ -10,7 +10,7 @@ from shiftwork.core.observing.pool_stats import Stats
 COUNTED_OWN: Final = 50_000
 COUNTED: Final = 10_000
 """How many jobs ahead a store counts of the job's own worker, and of each other one. Larger numbers are estimated
-(`about`)."""
+(`estimated_ahead`)."""
 LANES: Final = 30
 """Of how many workers a store counts jobs ahead, beginning with the own and then those that have most."""
 EXACT: Final = 1_000
@@ -61,7 +61,7 @@ def most_counted(lane: str, own: Collection[str]) -> int:
     return COUNTED_OWN if lane in own else COUNTED
 
 
-def aheads(places: Sequence[QueuePlace], lanes: Sequence[CountedLane]) -> list[Ahead]:
+def ahead_of_each(places: Sequence[QueuePlace], lanes: Sequence[CountedLane]) -> list[Ahead]:
     """Return how many jobs are ahead of each place, by what was counted for all of them together.
 
     `lanes` are those of the places' own workers and at least as many others as `LANES`, those with most jobs, by name
@@ -76,13 +76,13 @@ def _ahead(n: int, place: QueuePlace, lanes: Sequence[CountedLane]) -> Ahead:
     for lane in sorted(lanes, key=lambda lane: lane.worker != place.worker)[:LANES]:
         count, most = lane.counts[n], most_counted(lane.worker, {place.worker})
         if count >= most:
-            exact, count = False, about(most, lane.queued, place.rank, lane.ends)
+            exact, count = False, estimated_ahead(most, lane.queued, place.rank, lane.ends)
         if count:
             counts[lane.worker] = count
     return Ahead(counts, exact=exact, complete=len(lanes) <= LANES)
 
 
-def about(counted: int, ready: int, rank: float, ends: tuple[float, float]) -> int:
+def estimated_ahead(counted: int, ready: int, rank: float, ends: tuple[float, float]) -> int:
     """Return how many of a lane's ready jobs are ahead of a rank, if at least those are that were counted.
 
     `ends` are the ranks of its first and its last job: the jobs are taken to be spread evenly between them.
@@ -102,7 +102,7 @@ def position(ahead: Ahead, stats: Stats, pool: str) -> Position:
     return Position(n + 1, exact=ahead.exact and ahead.complete and n < EXACT)
 
 
-def behind(place: Position, parked: int) -> Position:
+def parked_position(place: Position, parked: int) -> Position:
     """Return the position of a parked job: those that are parked ahead of it with the same key count, too."""
     n = place.n + parked
     return Position(n, exact=place.exact and n <= EXACT)

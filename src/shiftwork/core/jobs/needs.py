@@ -120,14 +120,14 @@ def lost_jobs(needed: Iterable[str], known: Mapping[str, JobRecord]) -> list[Job
     reached = dict.fromkeys(needed)
     waiting = list(reached)
     for id in waiting:  # it grows
-        more = [one for one in behind(known[id]) if one not in reached] if id in known else []
+        more = [one for one in stranding_jobs(known[id]) if one not in reached] if id in known else []
         reached.update(dict.fromkeys(more))
         waiting += more
     lost = [known[id] for id in reached if id in known and known[id].status in LOST]
     return sorted(lost, key=lambda job: (job.ended_at or 0.0, job.id))
 
 
-def behind(job: JobRecord) -> list[str]:
+def stranding_jobs(job: JobRecord) -> list[str]:
     """Return the jobs that strand this one."""
     return [need.id for need in job.unmet if need.broken]
 

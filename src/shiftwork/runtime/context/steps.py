@@ -11,7 +11,7 @@ A wait ends the run with `Suspended`, which is not an `Exception`, so that a fun
 job is handed back until its time or its signal comes. A function that catches what ends its run, and returns, has not
 completed its job (`Run.overruled`); nor has one whose step was left out because its run has to stop, or is stale.
 
-What is kept, and how it is read again, is in `StepLog`. While the store is away, every call waits (`StoreCalls`), so
+What is kept, and how it is read again, is in `KeptSteps`. While the store is away, every call waits (`StoreCalls`), so
 each is safe to repeat: a step that was kept though the reply was lost is not kept again, and one in a transaction is
 looked up before it runs again.
 """
@@ -31,8 +31,8 @@ from shiftwork.core.values.envelopes import hidden, revealed, why_unreadable
 from shiftwork.errors import LifecycleError, StepError, StepsFullError
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.context.current_run import CurrentRun
+from shiftwork.runtime.context.kept_steps import KeptSteps
 from shiftwork.runtime.context.step_failures import packed, raised_again
-from shiftwork.runtime.context.step_log import StepLog
 from shiftwork.runtime.context.store_calls import StoreCalls, Suspended, hand_back, told_to_stop
 from shiftwork.runtime.error_text import describe
 from shiftwork.store.abilities import Transaction, transactional
@@ -69,7 +69,7 @@ class Steps:
         self._store = store
         self._clock = clock
         self._calls = calls
-        self._log = StepLog(run, store, clock, calls)
+        self._steps = KeptSteps(run, store, clock, calls)
         self._current: str | None = None
         """The step that is running now."""
         self._failure: tuple[str, float, bytes | str] | None = None
@@ -138,7 +138,7 @@ class Steps:
             self.failed(name, error, started_at)
             raise
         try:
-            return await self._log.keep(name, result, started_at)
+            return await self._steps.keep(name, result, started_at)
         finally:
             self._current = None
 
@@ -156,16 +156,16 @@ class Steps:
                 self._run, lambda: self._transact(name, encoded, started_at, is_first=next(tries) == 0)
             )
         except StepsFullError:
-            raise self._log.full() from None
+            raise self._steps.full() from None
         except BaseException:
             if self._failure is None:
-                self._log.suspend()
+                self._steps.suspend()
             raise
         finally:
             self._current = None
         if isinstance(step, BaseException):
             raise step
-        self._log.add(step)
+        self._steps.add(step)
         return step
 
     async def _transact(
@@ -182,7 +182,7 @@ class Steps:
         raised: list[BaseException] = []
         try:
             async with database.transaction() as transaction:
-                committed = None if is_first else await self._log.committed(transaction)
+                committed = None if is_first else await self._steps.committed(transaction)
                 return committed or await self._kept_in(transaction, name, work, started_at, raised)
         except BaseException as error:
             if raised and error is raised[0]:
@@ -204,7 +204,7 @@ class Steps:
             raised.append(error)
             self.failed(name, error, started_at)
             raise
-        return await self._log.keep_in(transaction, self._log.new_step(name, result, started_at))
+        return await self._steps.keep_in(transaction, self._steps.new_step(name, result, started_at))
 
     def value(self, function: Callable[..., Any], step: Step) -> Any:
         """Return a step's result as its function is annotated to return it, whether it ran now or before."""
@@ -217,7 +217,7 @@ class Steps:
             now = self._clock.now()
             until = now + seconds if kept is None else _read(kept, float)
             if kept is None:
-                await self._log.keep(SLEEP, msgpack.encode(until), now)
+                await self._steps.keep(SLEEP, msgpack.encode(until), now)
             if until > now:  # as it was before the sleep was kept: the clock may have been set meanwhile
                 raise Suspended(self._clock.now(), until)  # keeping it may have taken an outage
 
@@ -241,36 +241,36 @@ class Steps:
         return value
 
     async def _arrived(self, name: str, until: float, seal: Callable[[bytes], bytes]) -> Step:
-        signal = await self._log.read_signal(name)
+        signal = await self._steps.read_signal(name)
         now = self._clock.now()
         if signal is not None:
-            return await self._log.keep(got(name), seal(_pair(signal.value)), now, taking=name)
+            return await self._steps.keep(got(name), seal(_pair(signal.value)), now, taking=name)
         if now >= until:
-            return await self._log.keep(got(name), seal(msgpack.encode((False, None))), now)
+            return await self._steps.keep(got(name), seal(msgpack.encode((False, None))), now)
         raise Suspended(now, until, Wait(name, 1))
 
     async def _noted(self, name: str, make: Callable[[], float], seal: Callable[[bytes], bytes]) -> float:
         """Return a number that the first run works out, and that later runs get back."""
         kept = await self._next(name)
         if kept is None:
-            kept = await self._log.keep(name, seal(msgpack.encode(make())), self._clock.now())
+            kept = await self._steps.keep(name, seal(msgpack.encode(make())), self._clock.now())
         return _read(kept, float)
 
     def _enter(self, name: str) -> None:
-        if self._log.is_stale:
-            raise self._log.stale()
+        if self._steps.is_stale:
+            raise self._steps.stale()
         if self._run.cancelled:  # a thread cannot be stopped, and the next run may be under way
             raise told_to_stop(self._run)
-        if self._log.suspended is not None:  # the function has caught it: what comes later must not run early
-            self._run.overruled = self._log.suspended.end()
-            raise self._log.suspended
+        if self._steps.suspended is not None:  # the function has caught it: what comes later must not run early
+            self._run.overruled = self._steps.suspended.end()
+            raise self._steps.suspended
         if self._current is not None:
             running = in_words(self._current)
             message = (
                 f"step {in_words(name)!r} begins while step {running!r} is running: steps run one after another. "
                 "Do what belongs together inside one step, or let a flow run it in parallel"
             )
-            raise self._log.refusal(message)
+            raise self._steps.refusal(message)
         self._current = name
 
     @contextmanager
@@ -280,18 +280,18 @@ class Steps:
         try:
             yield
         except Suspended as suspended:
-            self._log.suspended, self._run.overruled = suspended, suspended.end()
+            self._steps.suspended, self._run.overruled = suspended, suspended.end()
             raise
         finally:
             self._current = None
 
     async def _next(self, name: str) -> Step | None:
         """Go on to the next step. Returns it if it was kept before."""
-        log = self._log
-        if log.wants_page:
-            await log.read_page()
+        steps = self._steps
+        if steps.wants_page:
+            await steps.read_page()
         await self._keep_failure()
-        return log.next(name)
+        return steps.next(name)
 
     async def _keep_failure(self) -> None:
         """Keep the failure that the function has caught, now that it goes on."""
@@ -299,8 +299,8 @@ class Steps:
             return
         name, started_at, what = self._failure
         if isinstance(what, str):
-            raise self._log.refusal(what)
-        await self._log.keep(failed(name), what, started_at)
+            raise self._steps.refusal(what)
+        await self._steps.keep(failed(name), what, started_at)
         self._failure = None
 
 

@@ -9,7 +9,7 @@ from math import inf
 from typing import Any, Final
 
 from shiftwork.core.health import position
-from shiftwork.core.health.position import Ahead, CountedLane, QueuePlace, aheads
+from shiftwork.core.health.position import Ahead, CountedLane, QueuePlace, ahead_of_each
 from shiftwork.core.jobs.transitions import COMPLETED, NUMBERS, PROCESSING, QUEUED
 from shiftwork.core.model.job_changes import JobFilter
 from shiftwork.core.model.jobs import DeadJob, JobRecord
@@ -53,7 +53,7 @@ async def ahead(session: Statements, pool: str, places: Sequence[QueuePlace]) ->
     most = position.LANES + max(1, len(own))
     args = (session.namespace, pool, own, ranks, ids, most, position.COUNTED_OWN, position.COUNTED)
     place_of = {at: n for n, at in enumerate(order)}
-    return aheads(
+    return ahead_of_each(
         places,
         [
             CountedLane(name, queued, (first or 0.0, last or 0.0), [counts[place_of[at]] for at in range(len(places))])

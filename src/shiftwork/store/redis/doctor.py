@@ -6,7 +6,6 @@ from typing import Final
 from shiftwork.core.doc_kinds import KINDS, damaged_docs
 from shiftwork.core.health.health_values import Finding, integrity
 from shiftwork.errors import StoreError
-from shiftwork.sentences import sentence
 from shiftwork.store.redis.docs import stored
 from shiftwork.store.redis.server.address import RedisAddress
 from shiftwork.store.redis.server.client import RedisClient
@@ -48,7 +47,7 @@ async def check(client: RedisClient, address: RedisAddress, prefix: bytes) -> di
         for problem in damaged_docs(stored(kind, await client.ask("HGETALL", prefix + b"d:" + kind.encode())))
     ]
     return {
-        "store": Finding(sentence("{words}, {zone}", words=address.scheme, zone=address.place)),
+        "store": Finding(f"{address.scheme}, {address.place}"),
         "server": Finding(_server(facts)),
         "durability": _durability(facts, settings),
         "eviction": _eviction(facts),
@@ -74,9 +73,7 @@ def _server(facts: dict[str, str]) -> str:
         name = f"Valkey {facts['valkey_version']}"
     else:
         name = f"Redis {facts.get('redis_version', '')}"
-    return sentence(
-        "{words}, {zone}", words=name, zone=facts.get("redis_mode") or facts.get("server_mode") or "standalone"
-    )
+    return f"{name}, {facts.get('redis_mode') or facts.get('server_mode') or 'standalone'}"
 
 
 def _durability(facts: dict[str, str], settings: dict[str, str]) -> Finding:

@@ -13,7 +13,7 @@ from math import inf
 from typing import Any, Final
 
 from shiftwork.core.health import position
-from shiftwork.core.health.position import Ahead, CountedLane, QueuePlace, aheads
+from shiftwork.core.health.position import Ahead, CountedLane, QueuePlace, ahead_of_each
 from shiftwork.core.jobs.transitions import COMPLETED, NUMBERS, PROCESSING, QUEUED, WAITING
 from shiftwork.core.model.job_changes import JobFilter
 from shiftwork.core.model.jobs import DeadJob, JobRecord
@@ -65,7 +65,7 @@ def ahead(session: SqliteSession, pool: str, places: Sequence[QueuePlace]) -> li
         return [Ahead({}) for _ in places]
     own = {worker for worker in {session.workers.find(place.worker) for place in places} if worker is not None}
     lanes = session.run("deepest_lanes", (number, as_list(own), position.LANES + max(1, len(own)))).fetchall()
-    return aheads(places, [_counted(session, number, lane, places, queued=queued) for lane, queued in lanes])
+    return ahead_of_each(places, [_counted(session, number, lane, places, queued=queued) for lane, queued in lanes])
 
 
 def _counted(session: SqliteSession, pool: int, lane: int, places: Sequence[QueuePlace], *, queued: int) -> CountedLane:

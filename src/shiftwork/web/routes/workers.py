@@ -8,6 +8,7 @@ from shiftwork.core.model.jobs import DeadJob, JobStatus
 from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode
 from shiftwork.core.observing.dead_groups import groups_of
 from shiftwork.core.observing.pool_history import DAY, HOUR
+from shiftwork.core.workers.disabled_reason import DISABLED_BY_HAND
 from shiftwork.errors import UnknownWorkerError, nearest
 from shiftwork.sentences import sentence
 from shiftwork.views.formats import past_iso
@@ -234,7 +235,7 @@ async def enable_worker(site: Site, worker: Name) -> WorkerShape:
 @post("/workers/{worker}/disable")
 async def disable_worker(site: Site, worker: Name, body: Disabling) -> WorkerShape:
     """Disable the worker everywhere: it does not start, and its queued jobs wait. Running jobs continue."""
-    await site.control.workers.disable(worker, body.reason or sentence("disabled by hand"))
+    await site.control.workers.disable(worker, body.reason or DISABLED_BY_HAND)
     return await _after(site, worker)
 
 

@@ -26,7 +26,7 @@ NO_STEP: Final = Step(0, "", b"", 0.0, 0.0)
 """What is never kept: steps are numbered from 1. Keeping it only shows whether the run is the current one."""
 
 
-class StepLog:
+class KeptSteps:
     """The kept steps of the job of one run, and the place in them that the run has reached."""
 
     def __init__(self, run: CurrentRun, store: Callable[[], Awaitable[Store]], clock: Clock, calls: StoreCalls) -> None:
