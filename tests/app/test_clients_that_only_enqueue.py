@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -67,14 +68,9 @@ async def test_a_client_imports_no_node_and_starts_no_thread(tmp_path: Path) -> 
     imported = [*seen["imported"], *seen["imported_later"]]
     assert "shiftwork.control.jobs.submission" in imported
     assert not {"psutil", "shiftwork.runtime.leader", "shiftwork.store.memory", "shiftwork.views"} & rooms(imported)
-    heavy = (
-        "runtime.claiming.pool_instance",
-        "runtime.node.node",
-        "control.system.pools",
-        "store.sealed.store",
-        "app.testing",
-    )
-    assert not {f"shiftwork.{name}" for name in heavy} & {*imported}
+    heavy = ("runtime.claiming.pool_instance", "runtime.node.node", "control.system.pools", "store.sealed.store")
+    assert not {f"shiftwork.{name}" for name in (*heavy, "app.testing")} & {*imported}
+    assert all(find_spec(f"shiftwork.{name}") for name in heavy), "a module that was renamed is never imported"
 
 
 async def test_windows_can_enqueue(tmp_path: Path) -> None:

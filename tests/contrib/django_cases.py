@@ -13,8 +13,7 @@ from django.db import connection, connections, transaction
 
 from shiftwork import JobPriority, LifecycleError
 from shiftwork.app.testing import Bench
-from shiftwork.contrib.django import app, enqueue_in_transaction, enqueue_on_commit
-from shiftwork.contrib.django import system_checks as checks
+from shiftwork.contrib.django import app, enqueue_in_transaction, enqueue_on_commit, system_checks
 from shiftwork.contrib.django.project_app import new_app
 from shiftwork.contrib.django.site_settings import SiteSettings, setting_problems
 from shiftwork.contrib.django.task_api import (
@@ -27,6 +26,7 @@ from shiftwork.contrib.django.task_api import (
 )
 from tests.contrib import django_tasks_to_run as tasks
 from tests.contrib.django_place import URL, task_backends
+from tests.polling import eventually
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -102,17 +102,17 @@ def test_a_wrong_value_is_named(given: SiteSettings, words: str) -> None:
 def test_deployment_checks_the_store(monkeypatch: pytest.MonkeyPatch, store: str, ids: list[str]) -> None:
     given = SiteSettings(store=store)
     made = new_app(given)
-    monkeypatch.setattr(checks, "site_settings", lambda: given)
-    monkeypatch.setattr(checks, "project_app", lambda: made)
-    assert [found.id for found in checks.check_store()] == ids
+    monkeypatch.setattr(system_checks, "site_settings", lambda: given)
+    monkeypatch.setattr(system_checks, "project_app", lambda: made)
+    assert [found.id for found in system_checks.check_store()] == ids
     made.blocking.close()
 
 
 def test_checks_report_a_worker_in_an_unknown_pool(monkeypatch: pytest.MonkeyPatch) -> None:
     made = new_app(SiteSettings(store="memory://"))
     made.task(name="stray", pool="mial")(lambda: None)
-    monkeypatch.setattr(checks, "project_app", lambda: made)
-    (found,) = checks.check_workers()
+    monkeypatch.setattr(system_checks, "project_app", lambda: made)
+    (found,) = system_checks.check_workers()
     assert found.id == "shiftwork.E002"
     assert "worker stray: there is no pool 'mial'" in found.msg
 
@@ -121,9 +121,9 @@ def test_checks_report_each_problem_of_the_setting(monkeypatch: pytest.MonkeyPat
     def refused() -> None:
         raise ImproperlyConfigured("\n".join(setting_problems({"POOLS": 3})))
 
-    monkeypatch.setattr(checks, "project_app", refused)
-    assert [found.id for found in checks.check_setting()] == ["shiftwork.E001", "shiftwork.E001"]
-    assert checks.check_workers() == []
+    monkeypatch.setattr(system_checks, "project_app", refused)
+    assert [found.id for found in system_checks.check_setting()] == ["shiftwork.E001", "shiftwork.E001"]
+    assert system_checks.check_workers() == []
 
 
 def test_checks_report_a_queue_without_a_pool() -> None:
@@ -151,7 +151,12 @@ def test_a_dropped_connection_fails_one_job(test: Bench, worker: Any) -> None:
 async def test_an_async_job_leaves_no_connection_behind(test: Bench) -> None:
     await ask_async.enqueue("SELECT pg_backend_pid()")
     (run,) = await test.run_pending(raise_errors=True)
-    assert await sync_to_async(ask)(f"SELECT count(*) FROM pg_stat_activity WHERE pid = {run.result}") == 0
+    left = f"SELECT count(*) FROM pg_stat_activity WHERE pid = {run.result}"
+
+    async def gone() -> bool:
+        return await sync_to_async(ask)(left) == 0
+
+    await eventually(gone, "the end of its server process", within=10)  # the server notices a moment later
     await sync_to_async(connections.close_all)()
 
 

@@ -618,7 +618,7 @@ def everything(server: Server, place: str) -> dict[bytes, Any]:
 FULL_ONLY = {
     "add_fast": "local rest, woken = {}, {} for n = 1, many do rest[n] = n end",
     "claim_fast": """
-        local function next_of_one_worker() end
+        local ids, worker, head, was
         local function start_fast(ids)
           local rest = {} for n = 1, #ids do rest[n] = n end
           return {}, rest, next_fences(#ids), read_all(STATE, ids), read_all(INFO, ids), read_all(PAYLOAD, ids)

@@ -10,14 +10,14 @@
 
 local now, instance, pool, limit, wanted, edition = A[1], A[2], A[3], A[4], A[5], A[6]
 
--- include: claim_fast
-
 if edition and call('HGET', P .. 'gates', '\0') ~= edition then
   return { '', 'stale', {} }
 elseif limit <= 0 then
   return { '', '', {} }
 end
-local ids, worker, head, was = next_of_one_worker()
+
+-- include: claim_fast
+
 if ids then
   local answer = ids[1] and start_fast(ids, worker, head, was)
   if answer or not head then
