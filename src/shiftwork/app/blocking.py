@@ -37,7 +37,7 @@ class BlockingMethod(Generic[P, R]):
         app = calls._orchestrator  # noqa: SLF001 - this is a method of it
         original = getattr(app, self._name)
 
-        @wraps(original)
+        @wraps(original, updated=())  # not its mark as a coroutine function
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
             result: R = app.control.portal.call(lambda: original(*args, **kwargs), f"await app.{self._name}(…)")
             return result
