@@ -1,4 +1,4 @@
-"""Whether two stores hold the same jobs: counts, and a checksum over the content of each job. Pure."""
+"""The count and the checksum of a store's jobs. Pure. `moving` compares those of two stores."""
 
 from hashlib import blake2b
 

@@ -40,17 +40,14 @@ class KeptSteps:
         self._calls = calls
         self._kept: deque[Step] = deque()
         """The next steps that were kept before, as far as they are read."""
-        self._is_new = False
-        """Whether all steps that were kept before are read."""
+        self.wants_page = True
+        """Whether the next steps that were kept before are not read yet."""
+        self._has_more = True
+        """Whether a page with more of them may follow."""
         self._done = 0
         """How many steps this run has passed."""
 
     # ── steps that were kept before ──────────────────────────────────────────────────────────────────────────────
-
-    @property
-    def wants_page(self) -> bool:
-        """Whether the next steps that were kept before are not read yet."""
-        return not self._kept and not self._is_new
 
     async def read_page(self) -> None:
         """Read the next steps that were kept before."""
@@ -62,7 +59,8 @@ class KeptSteps:
         if page is None:
             raise self.stale()
         self._kept.extend(page.steps)
-        self._is_new = not page.more
+        self._has_more = page.more
+        self.wants_page = page.more and not page.steps
 
     def next(self, name: str) -> Step | None:
         """Go on to the next step, of which the page is read. Returns it if it was kept before."""
@@ -71,7 +69,7 @@ class KeptSteps:
         if not self._kept:
             return None
         step = self._kept[0]
-        if step.name not in (name, failed(name)):
+        if step.name != name and step.name != failed(name):
             was, is_now = in_words(step.name), in_words(name)
             message = (
                 f"step {step.number} was {was!r} when it ran, and is {is_now!r} now: the steps of a function must "
@@ -80,6 +78,7 @@ class KeptSteps:
             )
             raise self.refusal(message)
         self._kept.popleft()
+        self.wants_page = self._has_more and not self._kept
         self._done += 1
         self._note_secret(step)
         return step

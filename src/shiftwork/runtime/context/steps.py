@@ -290,14 +290,12 @@ class Steps:
         steps = self._steps
         if steps.wants_page:
             await steps.read_page()
-        await self._keep_failure()
+        if self._failure is not None:
+            await self._keep_failure(*self._failure)
         return steps.next(name)
 
-    async def _keep_failure(self) -> None:
+    async def _keep_failure(self, name: str, started_at: float, what: bytes | str) -> None:
         """Keep the failure that the function has caught, now that it goes on."""
-        if self._failure is None:
-            return
-        name, started_at, what = self._failure
         if isinstance(what, str):
             raise self._steps.refusal(what)
         await self._steps.keep(failed(name), what, started_at)

@@ -1,4 +1,5 @@
--- Adding jobs.
+-- Adding jobs: what is called, and what it returns. The rules are in parts/add_fast.lua (plain jobs) and in
+-- parts/add_full.lua (unique keys, concurrency keys, needs, delays).
 
 -- ══ add ══════════════════════════════════════════════════════════════════════════════════════════════════════════════
 -- include: shards, keys, job_state
