@@ -28,7 +28,7 @@ from shiftwork.core.schedules.timing import Rescheduled, Timing
 from shiftwork.core.values.envelopes import KeyInUse
 from shiftwork.core.workers.admission import Gates
 from shiftwork.core.workers.breaker import BreakerState
-from shiftwork.core.workers.joining import Edition
+from shiftwork.core.workers.edition import Edition
 
 TEXT = "some text"
 VALUES: dict[str, Any] = {

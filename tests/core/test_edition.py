@@ -1,6 +1,6 @@
 """The edition of the definitions: who makes it, and who reports that it was lost."""
 
-from shiftwork.core.workers.joining import EMPTIED_SECONDS, Edition, first_edition, renewed_edition
+from shiftwork.core.workers.edition import EMPTIED_SECONDS, Edition, first_edition, renewed_edition
 
 NOW = 1_000_000.0
 

@@ -22,7 +22,7 @@ from shiftwork.core.health.verdict import judge, store_away
 from shiftwork.core.model.doc_types import LostNode
 from shiftwork.core.model.workers import WorkerConfig, WorkerState
 from shiftwork.core.workers.breaker import BreakerState
-from shiftwork.core.workers.joining import Edition
+from shiftwork.core.workers.edition import Edition
 
 NOW = 1000.0
 

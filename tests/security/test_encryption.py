@@ -28,7 +28,7 @@ from shiftwork.core.values.envelopes import CIPHER, KeyInUse, as_text, is_sealed
 from shiftwork.store.docs import change
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.protocol import Store
-from shiftwork.store.sealed.keys import FILE_VARIABLE, VARIABLE, find_keys, key_ring
+from shiftwork.store.sealed.key_ring import FILE_VARIABLE, VARIABLE, find_keys, key_ring
 from shiftwork.store.sealed.store import SealedStore, sealed
 from shiftwork.store.urls import open_store
 from shiftwork.transfer import rekeying

@@ -14,7 +14,7 @@ from shiftwork.core.values.envelopes import hidden, is_hidden, revealed
 from shiftwork.core.values.job_limits import BEGINNING
 from shiftwork.handles.redaction import MASK, NOT_COMPARED, SHORTEST, PageSecrets
 from shiftwork.views.shapes.jobs import LARGE_SECRET, whole_job_shape
-from shiftwork.web.encoding import as_texts
+from shiftwork.web.responses import as_texts
 from tests.runtime import fixtures
 from tests.runtime.stage import DEADLINE, Stage
 

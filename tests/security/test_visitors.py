@@ -14,7 +14,7 @@ from msgspec import msgpack
 from shiftwork import WorkerOrchestrator
 from shiftwork.core.model.jobs import NewJob
 from shiftwork.web.client_connections import ConnectionLimits
-from shiftwork.web.visitor_limits import StreamPlaces, Turns
+from shiftwork.web.visitor_limits import RequestPlaces, StreamPlaces
 from tests.polling import eventually, pass_time
 from tests.security.conftest import Served, served
 
@@ -32,15 +32,15 @@ async def crowded(web: Served) -> dict[str, str]:
 
 async def test_unread_pages_keep_only_their_reader_waiting_and_are_given_up() -> None:
     async with served(limits=ConnectionLimits(write_seconds=3.0)) as web:
-        web.site.turns = Turns(2, patience=0.2)
+        web.site.request_places = RequestPlaces(2, patience=0.2)
         reader = await crowded(web)
         unread = [await web.connect(receive_buffer=2_048) for _ in range(2)]
         for one in unread:
             await one.request("GET", PAGE, **reader)
-        await eventually(lambda: web.site.turns.under_way("wall") == 2)
+        await eventually(lambda: web.site.request_places.under_way("wall") == 2)
         assert (await web.get("/api/v1/me", **reader))[0] == 429
         assert (await web.get("/api/v1/me"))[0] == 200
-        await eventually(lambda: web.site.turns.under_way("wall") == 0)  # nothing was read in time
+        await eventually(lambda: web.site.request_places.under_way("wall") == 0)  # nothing was read in time
         assert (await web.get("/api/v1/me", **reader))[0] == 200
         assert len((await web.get(PAGE, **reader))[1]) > 8_000_000
 

@@ -11,7 +11,7 @@ from shiftwork.core.model.job_parts import Signal, Step
 from shiftwork.core.values.envelopes import is_sealed
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.protocol import Store
-from shiftwork.store.sealed.keys import key_ring, new_key
+from shiftwork.store.sealed.key_ring import key_ring, new_key
 from shiftwork.store.sealed.store import FORWARDED, SealedStore, sealed
 from tests.store.conformance.acts import NOW, add, claim, job
 from tests.store.conformance.checks import claim_cost

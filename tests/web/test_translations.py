@@ -24,11 +24,11 @@ from shiftwork.core.schedules.cron import cron_words
 from shiftwork.core.schedules.cron_sentences import PHRASES as CRON_PHRASES
 from shiftwork.core.values.misfits import PHRASES as MISFITS
 from shiftwork.core.values.misfits import misfit
-from shiftwork.core.workers.disabled_reason import reason_of
+from shiftwork.core.workers.state import reason_of
 from shiftwork.errors import ConfigurationError
 from shiftwork.sentences import error_text, parts_of, plain, restored, sentence, series
 from shiftwork.store.redis.server.faults import unreachable
-from shiftwork.web.encoding import HEADER, encoder
+from shiftwork.web.responses import SENTENCES_HEADER, encoder
 from tests.node import node as run_in_node
 from tests.web.conftest import Web
 
@@ -243,7 +243,7 @@ async def test_what_users_named_is_not_translated(
 
     async def read(path: str) -> Any:
         async with web.client() as client:
-            return shown(checkout, tmp_path, (await client.get(path, headers={HEADER: KEY})).content)
+            return shown(checkout, tmp_path, (await client.get(path, headers={SENTENCES_HEADER: KEY})).content)
 
     waits = (await read(f"jobs/{job}/explanation"))["waits"]
     assert [re.sub("，自 .*", "", wait["why"]) for wait in waits] == [

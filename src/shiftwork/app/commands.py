@@ -12,7 +12,7 @@ from shiftwork.core.model.flows import FlowRecord
 from shiftwork.core.model.workers import PoolConfig, WorkerConfig
 from shiftwork.core.options.option_types import TimingOptions
 from shiftwork.core.words import Duration
-from shiftwork.core.workers.disabled_reason import DISABLED_BY_HAND
+from shiftwork.core.workers.state import DISABLED_BY_HAND
 from shiftwork.handles.flow import Flow
 from shiftwork.handles.job import Job
 from shiftwork.handles.unawaited import report_forgotten
@@ -90,7 +90,7 @@ class OrchestratorCommands:
         """Return jobs, newest first, by status, worker, pool, key, unique_key, a part of the error, or creation time.
 
         With `order="oldest"` the oldest come first. `created_after` and `created_before` bound the time. `limit` (100)
-        and `after` (the last id of the page before) turn pages. A payload of more than 1,024 bytes is not read:
+        and `after` (the last id of the page before) page through. A payload of more than 1,024 bytes is not read:
         `await job.refresh()` reads it, and so does `whole=True`, for all of them.
         """
         return await self.control.jobs.find(**wanted)

@@ -50,10 +50,10 @@ class Deployment:
     async def run(self, control: Control) -> list[str]:
         """Run the functions one after another, and return their names. Raises what a function raises."""
         store = await control.store.open_to_change()
-        async with _turn(store, control.now) as turn, _portal(control):
+        async with _deploy_lease(store, control.now) as lease, _portal(control):
             for function in self._functions:
                 await _call(function)
-                await turn.confirm()
+                await lease.confirm()
         return [_name(function) for function in self._functions]
 
 
@@ -69,7 +69,7 @@ async def _call(function: Callable[[], Any]) -> None:
         await made
 
 
-class _Turn:
+class _DeployLease:
     """The lease of the process that deploys."""
 
     def __init__(self, store: Store, now: Callable[[], float]) -> None:
@@ -109,21 +109,21 @@ class _Turn:
 
 
 @asynccontextmanager
-async def _turn(store: Store, now: Callable[[], float]) -> AsyncIterator[_Turn]:
+async def _deploy_lease(store: Store, now: Callable[[], float]) -> AsyncIterator[_DeployLease]:
     """Wait for our turn, and keep it until the end."""
-    turn, waiting = _Turn(store, now), False
-    while not await turn.take():
+    lease, waiting = _DeployLease(store, now), False
+    while not await lease.take():
         if not waiting:
             logger.warning("another process deploys; waiting until it has ended")
             waiting = True
         await asyncio.sleep(LOOK_AGAIN_SECONDS)
-    keeping = asyncio.ensure_future(turn.keep())
+    keeping = asyncio.ensure_future(lease.keep())
     try:
-        yield turn
+        yield lease
     finally:
         keeping.cancel()
         await asyncio.wait([keeping])
-        await turn.end()
+        await lease.end()
 
 
 @asynccontextmanager

@@ -30,7 +30,7 @@ from shiftwork.runtime.node.node_settings import NodeSettings
 from shiftwork.runtime.node.stopping import stop_signals
 from shiftwork.runtime.registry import Registry
 from shiftwork.store.protocol import Store
-from shiftwork.store.sealed.keys import EncryptionKeys, find_keys
+from shiftwork.store.sealed.key_ring import EncryptionKeys, find_keys
 from shiftwork.store.urls import opening_again, store_of
 
 if TYPE_CHECKING:

@@ -33,7 +33,7 @@ from shiftwork.events import Hooks, Listeners
 from shiftwork.runtime.clock import Clock, SystemClock
 from shiftwork.runtime.outage_log import OutageLog
 from shiftwork.store.protocol import Store
-from shiftwork.store.sealed.keys import find_keys
+from shiftwork.store.sealed.key_ring import find_keys
 from shiftwork.store.urls import open_store
 
 if TYPE_CHECKING:

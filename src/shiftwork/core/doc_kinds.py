@@ -53,7 +53,7 @@ from shiftwork.core.schedules.timing import Rescheduled
 from shiftwork.core.values.envelopes import KeyInUse
 from shiftwork.core.workers.admission import Gates
 from shiftwork.core.workers.breaker import BreakerState
-from shiftwork.core.workers.joining import Edition
+from shiftwork.core.workers.edition import Edition
 from shiftwork.sentences import plain
 
 T = TypeVar("T")

@@ -24,8 +24,8 @@ from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.words import counted
 from shiftwork.core.workers.admission import Lane
-from shiftwork.core.workers.disabled_reason import REGISTERED_DISABLED
-from shiftwork.core.workers.joining import EMPTIED_SECONDS, Edition, first_edition, renewed_edition
+from shiftwork.core.workers.edition import EMPTIED_SECONDS, Edition, first_edition, renewed_edition
+from shiftwork.core.workers.state import REGISTERED_DISABLED
 from shiftwork.events import Emit
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.registry import Registry

@@ -41,7 +41,7 @@ class LoopBell:
             return
         self._rung = True
         try:
-            if get_ident() == self.thread:  # the waiter wakes one turn of the loop sooner
+            if get_ident() == self.thread:  # the waiter wakes one iteration of the loop sooner
                 self._event.set()
             else:
                 self._loop.call_soon_threadsafe(self._event.set)

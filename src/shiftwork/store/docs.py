@@ -10,7 +10,7 @@ from shiftwork.core.doc_kinds import EDITION_NAME, READ_BY_CLAIMS, Kind
 from shiftwork.core.model.doc_types import Doc, PoolDoc
 from shiftwork.core.workers.admission import Gates
 from shiftwork.core.workers.breaker import BreakerState
-from shiftwork.core.workers.joining import Edition
+from shiftwork.core.workers.edition import Edition
 from shiftwork.store.protocol import Store
 
 T = TypeVar("T")

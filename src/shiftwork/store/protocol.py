@@ -125,7 +125,7 @@ class Store(Protocol):
         instance holds; it returns none while the pool is paused, and none to an instance that is lost. A doc that
         cannot be decoded counts as its kind says (`Kind.effective`): a pool is paused, all else is absent. If an
         `edition` is given and the record of that kind does not hold it, the definitions are gone
-        (`core.workers.joining`): the claim changes nothing and returns `stale`. The cost does not depend
+        (`core.workers.edition`): the claim changes nothing and returns `stale`. The cost does not depend
         on how many jobs are parked, gated, scheduled, dead or completed, nor on how many of the workers have no job:
         an instance claims with the same very many names again and again.
         """

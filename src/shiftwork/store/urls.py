@@ -122,7 +122,7 @@ def encrypted(store: Store, keys: Sequence[str], namespace: str) -> Store:
     """Return the store of a namespace, with a layer around it that encrypts if there are keys."""
     if not keys:
         return store
-    from shiftwork.store.sealed.keys import key_ring
+    from shiftwork.store.sealed.key_ring import key_ring
     from shiftwork.store.sealed.store import sealed
 
     return sealed(store, key_ring(keys), namespace=namespace)

@@ -88,8 +88,8 @@ async def rekey(store: SealedStore, *, now: float, report: Report) -> Rekeyed:
     schedules = await _rewrite_schedules(store)
     first, *_ = store.key_ids
     lagging = await _lagging(store, first, now)
-    settled = not done.changing and not done.rewritten
-    retired = await _retire(store, {first, *done.needed, *schedules, *lagging.values()}) if settled else ()
+    nothing_left = not done.changing and not done.rewritten
+    retired = await _retire(store, {first, *done.needed, *schedules, *lagging.values()}) if nothing_left else ()
     return Rekeyed(
         key=first,
         jobs=done.jobs,

@@ -30,7 +30,7 @@ from shiftwork.core.scaling.bounds import bounded
 from shiftwork.core.schedules.fire_times import Cursor, pause, upcoming
 from shiftwork.core.schedules.timing import Rescheduled
 from shiftwork.core.workers.admission import Facts, Lane, Running
-from shiftwork.core.workers.joining import Edition
+from shiftwork.core.workers.edition import Edition
 from shiftwork.core.workers.state import is_failing
 from shiftwork.sentences import sentence
 

@@ -17,10 +17,9 @@ from shiftwork.errors import ShiftworkError, StoreError
 from shiftwork.sentences import sentence
 from shiftwork.views.metrics import CONTENT_TYPE, render
 from shiftwork.web.access import Visitor, check_change, check_read, set_cookie
-from shiftwork.web.encoding import encoder_for
 from shiftwork.web.listening import RareWarning
 from shiftwork.web.openapi import API
-from shiftwork.web.responses import Refused, accepts_gzip, asset, compressed, problem
+from shiftwork.web.responses import Refused, accepts_gzip, asset, compressed, encoder_for, problem
 from shiftwork.web.routes import events, flows, jobs, overview, pools, schedules, tokens, workers
 from shiftwork.web.routing import CookieAnswer, Route, find_route
 from shiftwork.web.site import Site
@@ -127,7 +126,7 @@ class Api:
         if segments == ["metrics"]:
             visitor = await self._visitor(request)
             check_read(request, visitor)
-            await held.enter_async_context(self.site.turns.take(visitor.name))
+            await held.enter_async_context(self.site.request_places.take(visitor.name))
             return Response(await self._metrics(), media_type=CONTENT_TYPE)
         if not segments:
             # Without the trailing slash, relative addresses in the page would be wrong.
@@ -191,7 +190,7 @@ class Api:
         if route.media_type == EVENT_STREAM:
             held.enter_context(self.site.stream_places.take(visitor.name))
         else:
-            await held.enter_async_context(self.site.turns.take(visitor.name))
+            await held.enter_async_context(self.site.request_places.take(visitor.name))
         given = await _read(request, route, found, visitor)
         with acting_as(visitor.name):
             return _respond(request, route, await route.handler(self.site, **given))

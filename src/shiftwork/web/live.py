@@ -23,7 +23,7 @@ from shiftwork.sentences import error_text, sentence
 from shiftwork.store.protocol import Bell, Store
 from shiftwork.views.formats import iso
 from shiftwork.views.shapes.system import event_shape
-from shiftwork.web.encoding import Encode, as_texts
+from shiftwork.web.responses import Encode, as_texts
 
 logger: Final = logging.getLogger("shiftwork")
 

@@ -1,24 +1,57 @@
-"""Responses that are not a route's answer: errors as `application/problem+json`, and the dashboard's files, built from
-`ui/` into `dist/`. And compression of any response, for those who accept gzip.
+"""What responses are made of: the JSON of answers, errors as `application/problem+json`, the dashboard's files, built
+from `ui/` into `dist/`, and compression for those who accept gzip.
+
+Sentences are texts in JSON. A request with the header `Shiftwork-Sentences: KEY` gets every sentence of ours as
+`{KEY: [template, values]}` instead, with such objects among the values. The client chooses the key at random, so that
+no payload of a job looks like a sentence.
 """
 
 import asyncio
 import gzip
 import mimetypes
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from http import HTTPStatus
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TypeAlias
 
+import msgspec
 from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from shiftwork import errors
-from shiftwork.sentences import error_text, sentence
-from shiftwork.web.encoding import Encode, as_texts
+from shiftwork.sentences import Sentence, error_text, plain, sentence, written
+
+# ── answers ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+SENTENCES_HEADER: Final = "shiftwork-sentences"
+Encode: TypeAlias = Callable[[Any], bytes]
+
+_KEY: Final = re.compile(r"[\w-]{1,64}", re.ASCII)
+
+as_texts: Final[Encode] = msgspec.json.Encoder(enc_hook=plain).encode
+"""Encodes an answer with sentences as texts."""
+
+
+def encoder(key: str | None) -> Encode:
+    """Return what encodes answers for a request whose header asks for this key."""
+    if key is None or not _KEY.fullmatch(key):
+        return as_texts
+
+    def hook(value: Any) -> Any:
+        return written(value, lambda parts: {key: parts}) if isinstance(value, Sentence) else plain(value)
+
+    return msgspec.json.Encoder(enc_hook=hook).encode
+
+
+def encoder_for(request: Request) -> Encode:
+    """Return what encodes the answer to this request."""
+    return encoder(request.headers.get(SENTENCES_HEADER))
+
+
+# ── errors ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 MEDIA_TYPE: Final = "application/problem+json"
 

@@ -23,8 +23,7 @@ from shiftwork.core.values.misfits import misfit
 from shiftwork.core.words import CONTROLS
 from shiftwork.errors import nearest
 from shiftwork.sentences import sentence
-from shiftwork.web.encoding import HEADER
-from shiftwork.web.responses import Refused
+from shiftwork.web.responses import SENTENCES_HEADER, Refused
 
 Method = Literal["GET", "POST"]
 Handler = Callable[..., Awaitable[Any]]
@@ -42,7 +41,7 @@ MOST_BODY_BYTES: Final = 4 * 1_048_576
 HEADERS: Final = {
     "idempotency_key": "idempotency-key",
     "last_event_id": "last-event-id",
-    "sentences": HEADER,
+    "sentences": SENTENCES_HEADER,
     "traceparent": "traceparent",
     "tracestate": "tracestate",
 }

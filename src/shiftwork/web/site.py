@@ -16,7 +16,7 @@ from shiftwork.web.access import Access, Identify
 from shiftwork.web.history import CHART_STEP_SECONDS, ChartHistory
 from shiftwork.web.live import Live
 from shiftwork.web.shared_answers import DerivedAnswer, SharedAnswer, look_at
-from shiftwork.web.visitor_limits import Limiter, Rate, StreamPlaces, Turns
+from shiftwork.web.visitor_limits import Limiter, Rate, RequestPlaces, StreamPlaces
 from shiftwork.web.what_if import WhatIf
 
 MOST_DEAD: Final = 5_000
@@ -61,7 +61,7 @@ class Site:
         self.live: Live = Live(control.store.open, control.now)
         self.access: Access = Access(self.token_check, trust_loopback=trust_loopback, identify=identify)
         self.limiter: Limiter = Limiter(rate or Rate())
-        self.turns: Turns = Turns()
+        self.request_places: RequestPlaces = RequestPlaces()
         self.stream_places: StreamPlaces = StreamPlaces()
         self._ready = ready
         self._alive = alive

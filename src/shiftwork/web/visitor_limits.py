@@ -21,7 +21,7 @@ MOST_VISITORS: Final = 1_000
 MOST_REQUESTS: Final = 4
 """How many requests of one visitor are answered at a time. A browser sends six, which wait for each other briefly."""
 REQUEST_PATIENCE_SECONDS: Final = 30.0
-"""How long a request waits for its turn."""
+"""How long a request waits for a place."""
 MOST_WAITING_REQUESTS: Final = 64
 """How many requests of one visitor may be answered or wait."""
 MOST_STREAMS_EACH: Final = 20
@@ -79,7 +79,7 @@ class Limiter:
             raise Refused(HTTPStatus.TOO_MANY_REQUESTS, detail, {"Retry-After": "1"})
 
 
-class Turns:
+class RequestPlaces:
     """Requests at a time, for each visitor. A request counts until its answer has been read, and others wait."""
 
     def __init__(self, most: int = MOST_REQUESTS, patience: float = REQUEST_PATIENCE_SECONDS) -> None:
@@ -90,21 +90,21 @@ class Turns:
 
     @asynccontextmanager
     async def take(self, name: str) -> AsyncIterator[None]:
-        """Wait for a turn. Raises `Refused` if there is none for a long time, or if too many wait already."""
+        """Wait for a place. Raises `Refused` if there is none for a long time, or if too many wait already."""
         if self.under_way(name) >= MOST_WAITING_REQUESTS:
-            raise _no_turn(
+            raise _no_place(
                 sentence(
                     "{who} has {n} requests under way already; wait for one to end", who=name, n=MOST_WAITING_REQUESTS
                 )
             )
         self._interested[name] += 1
-        turn = self._under_way.setdefault(name, asyncio.Semaphore(self._most))
+        place = self._under_way.setdefault(name, asyncio.Semaphore(self._most))
         try:
-            await self._wait(turn, name)
+            await self._wait(place, name)
             try:
                 yield
             finally:
-                turn.release()
+                place.release()
         finally:
             self._interested[name] -= 1
             if not self._interested[name]:
@@ -114,10 +114,10 @@ class Turns:
         """Return how many requests of a visitor are answered, or wait."""
         return self._interested[name]
 
-    async def _wait(self, turn: asyncio.Semaphore, name: str) -> None:
+    async def _wait(self, place: asyncio.Semaphore, name: str) -> None:
         try:
             async with asyncio.timeout(self._patience):
-                await turn.acquire()
+                await place.acquire()
         except TimeoutError:
             why = sentence(
                 "{who} has {n} requests under way that have not ended within {n2} s; wait for one to end",
@@ -125,7 +125,7 @@ class Turns:
                 n=self._most,
                 n2=f"{self._patience:g}",
             )
-            raise _no_turn(why) from None
+            raise _no_place(why) from None
 
 
 class StreamPlaces:
@@ -152,7 +152,7 @@ class StreamPlaces:
                 del self._held[name]
 
 
-def _no_turn(why: str) -> Refused:
+def _no_place(why: str) -> Refused:
     return Refused(HTTPStatus.TOO_MANY_REQUESTS, why, {"Retry-After": "1"})
 
 

@@ -71,12 +71,12 @@ class WhatIf:
 
     def __init__(self, read: Callable[[], Awaitable[SystemRecord]]) -> None:
         self._read = read
-        self._turn = asyncio.Lock()
+        self._one_at_a_time = asyncio.Lock()
 
     async def ask(self, pool: str, low: int | None, high: int | None, threshold: int | None) -> WhatIfAnswer:
         """Simulate the last day of a pool with these bounds and this threshold, each as it is now unless given."""
         await self._wait()
-        # A thread cannot be cancelled: the turn ends with the simulation, not with the request.
+        # A thread cannot be cancelled: the lock is held until the simulation ends, also if the request ends first.
         simulating = asyncio.ensure_future(self._simulate(pool, low, high, threshold))
         simulating.add_done_callback(look_at)
         return await asyncio.shield(simulating)
@@ -84,7 +84,7 @@ class WhatIf:
     async def _wait(self) -> None:
         try:
             async with asyncio.timeout(WHAT_IF_PATIENCE_SECONDS):
-                await self._turn.acquire()
+                await self._one_at_a_time.acquire()
         except TimeoutError:
             detail = sentence("another simulation is under way, and one runs at a time; try again in a few seconds")
             raise Refused(HTTPStatus.TOO_MANY_REQUESTS, detail, {"Retry-After": "5"}) from None
@@ -95,7 +95,7 @@ class WhatIf:
             bounds = _tried(record, pool, low, high, threshold)
             return await asyncio.to_thread(answer, record, pool, bounds)
         finally:
-            self._turn.release()
+            self._one_at_a_time.release()
 
 
 def _tried(record: SystemRecord, name: str, low: int | None, high: int | None, threshold: int | None) -> TriedBounds:

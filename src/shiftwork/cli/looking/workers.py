@@ -6,8 +6,7 @@ from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.terminal.formatting import ago
 from shiftwork.cli.terminal.output import Cell, aside, json_option, say, show_json, show_table
 from shiftwork.core.model.workers import WorkerState
-from shiftwork.core.workers.disabled_reason import DISABLED_BY_HAND
-from shiftwork.core.workers.state import is_failing
+from shiftwork.core.workers.state import DISABLED_BY_HAND, is_failing
 from shiftwork.views.overview import WorkerView
 from shiftwork.views.shapes.system import worker_shape
 

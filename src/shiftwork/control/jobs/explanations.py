@@ -18,7 +18,7 @@ from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode, Work
 from shiftwork.core.observing.beats import Beat
 from shiftwork.core.words import counted
 from shiftwork.core.workers.admission import Facts, Head, Lane, Obstacle, explain
-from shiftwork.core.workers.disabled_reason import reason_of
+from shiftwork.core.workers.state import reason_of
 from shiftwork.errors import UnknownWorkerError
 from shiftwork.handles.job import Unfinished
 from shiftwork.sentences import sentence, series

@@ -20,8 +20,7 @@ from shiftwork.core.options.configs import timing
 from shiftwork.core.options.option_types import TimingOptions
 from shiftwork.core.schedules.fire_times import describe
 from shiftwork.core.schedules.timing import Rescheduled, Timing, rescheduled
-from shiftwork.core.workers.disabled_reason import DISABLED_BY_HAND, reason_of
-from shiftwork.core.workers.state import trigger_refusal
+from shiftwork.core.workers.state import DISABLED_BY_HAND, reason_of, trigger_refusal
 from shiftwork.errors import JobStateError, ScheduleError, UnknownWorkerError, nearest
 from shiftwork.handles.job import Job
 from shiftwork.handles.options import TRIGGERED
@@ -150,7 +149,8 @@ class Workers:
         """Return why a worker may not be triggered now; None if it may. Raises `UnknownWorkerError`."""
         config, store = await self.get(name), await self._access.open()
         facts = await store.survey([name], self._now())
-        return trigger_refusal(config, facts.lanes.get(name), payload)
+        lane = facts.lanes.get(name)
+        return trigger_refusal(config, lane.state, payload, running=lane.running) if lane else None
 
     async def refresh(self) -> None:
         """Read the states of the workers, for `get_status`."""

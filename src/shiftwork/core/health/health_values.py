@@ -10,7 +10,7 @@ from shiftwork.core.model.doc_types import LostNode
 from shiftwork.core.model.workers import WorkerConfig, WorkerState
 from shiftwork.core.scaling.backlog import Gate
 from shiftwork.core.workers.breaker import BreakerState
-from shiftwork.core.workers.joining import Edition
+from shiftwork.core.workers.edition import Edition
 from shiftwork.sentences import sentence
 
 UNKNOWN_SECONDS: Final = 10.0

@@ -20,9 +20,8 @@ from shiftwork.core.model.workers import WorkerExecutionMode
 from shiftwork.core.observing.beats import LEASE_STOP_SHARE
 from shiftwork.core.words import counted
 from shiftwork.core.workers.breaker import BreakerState
-from shiftwork.core.workers.disabled_reason import reason_of
-from shiftwork.core.workers.joining import EMPTIED_SECONDS
-from shiftwork.core.workers.state import is_failing
+from shiftwork.core.workers.edition import EMPTIED_SECONDS
+from shiftwork.core.workers.state import is_failing, reason_of
 from shiftwork.sentences import restored, sentence, series
 
 SCHEDULE_GRACE_SECONDS: Final = 10.0

@@ -22,7 +22,7 @@ from msgspec import Struct, field
 from shiftwork.core.model.doc_types import PoolDoc
 from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.workers.breaker import BreakerState
-from shiftwork.core.workers.disabled_reason import reason_of
+from shiftwork.core.workers.state import reason_of
 from shiftwork.sentences import Say, sentence, unsaid
 
 JUST_STARTED_SECONDS: Final = 1.0
@@ -258,7 +258,7 @@ def _start(worker: str, head: Head, facts: Facts, choice: Choice, now: float) ->
 def _gates(
     worker: str, head: Head, facts: Facts, now: float, say: Say, *, after_turns: bool = False
 ) -> Iterator[Obstacle]:
-    """Yield the gates that hold it back. `settled` ignores dependencies that run again after having had their turn."""
+    """Yield the gates that hold it back; with `after_turns`, no dependency that runs again after its turn."""
     lane = _lane(facts, worker)
     known = facts.gates.get(worker)
     # Without gates, the worker's pool is unknown, too; a claim looks at its own pool first anyway.

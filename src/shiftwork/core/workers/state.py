@@ -21,11 +21,31 @@ from shiftwork.core.jobs.transitions import ENDED
 from shiftwork.core.model.job_changes import Outcome
 from shiftwork.core.model.jobs import JobRecord, JobStatus
 from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode, WorkerState
-from shiftwork.core.workers.admission import Lane
-from shiftwork.sentences import sentence
+from shiftwork.sentences import plain, sentence
 
-FAILED_IN_A_ROW: Final = "%s runs in a row failed, the last one with %s"
-"""Why failures disable a worker: their number and the last error. A server that does it fills in this text, too."""
+# ── why a worker is disabled, where no person has written the reason ─────────────────────────────────────────────────
+
+
+def failed_in_a_row(failures: object, error: object) -> str:
+    """Return why failures disable a worker."""
+    return sentence("{n} runs in a row failed, the last one with {error}", n=failures, error=error)
+
+
+BY_HAND: Final = sentence("disabled by hand")
+DISABLED_BY_HAND: Final = plain(BY_HAND)
+"""The reason if the person who disabled it gave none."""
+AT_REGISTRATION: Final = sentence("registered with enabled=False")
+REGISTERED_DISABLED: Final = plain(AT_REGISTRATION)
+"""The reason of a worker that was registered so."""
+FAILED_IN_A_ROW: Final = plain(failed_in_a_row("%s", "%s"))
+"""The text that a server fills in when it disables a worker itself: the number of failures, and the last error."""
+
+
+def reason_of(state: WorkerState) -> str | None:
+    """Return why a worker is disabled. Stores keep the text alone; a reason of ours becomes a sentence again."""
+    ours = (BY_HAND, AT_REGISTRATION, failed_in_a_row(state.failures, state.last_error))
+    return next((known for known in ours if known == state.reason), state.reason)
+
 
 # ── changes ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -70,7 +90,7 @@ def _disabled(state: WorkerState, outcome: Outcome) -> bool:
     if limit is None or state.failures < limit or not state.enabled:
         return False
     state.enabled = False
-    state.reason = FAILED_IN_A_ROW % (state.failures, outcome.error)
+    state.reason = plain(failed_in_a_row(state.failures, outcome.error))
     state.changed_at = outcome.ended_at
     return True
 
@@ -96,19 +116,19 @@ def first_run_ended(job: JobRecord) -> bool:
     return not job.status.live or job.attempt > 1 or (job.attempt == 1 and job.status is not JobStatus.PROCESSING)
 
 
-def trigger_refusal(config: WorkerConfig, lane: Lane | None, payload: Mapping[str, Any]) -> str | None:
-    """Return why a worker in this state may not be triggered now; None if it may."""
-    if lane is None:
-        return None
+def trigger_refusal(
+    config: WorkerConfig, state: WorkerState, payload: Mapping[str, Any], *, running: int
+) -> str | None:
+    """Return why a worker in this state, with this number of running jobs, may not be triggered now; None if it may."""
     name = config.name
-    if not lane.state.enabled:
+    if not state.enabled:
         return sentence(
             "worker {worker} is disabled: {reason}; enable it first: shiftwork enable {name}",
             worker=name,
-            reason=lane.state.reason,
+            reason=state.reason,
             name=quote(name),
         )
-    if lane.running and not runs_beside_itself(config, payload):
+    if running and not runs_beside_itself(config, payload):
         return sentence(
             "worker {worker} is already running; see: shiftwork jobs --worker {name} --status processing",
             worker=name,

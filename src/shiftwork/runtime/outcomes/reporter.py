@@ -18,8 +18,7 @@ from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.observing.pool_stats import ExpiredLately
 from shiftwork.core.words import counted
 from shiftwork.core.workers.admission import Lane
-from shiftwork.core.workers.disabled_reason import reason_of
-from shiftwork.core.workers.state import after_run
+from shiftwork.core.workers.state import after_run, reason_of
 from shiftwork.errors import StoreError
 from shiftwork.events import JobListeners
 from shiftwork.runtime.clock import Clock, Timer

@@ -11,7 +11,7 @@ from shiftwork.core.doc_kinds import GATES, READ_BY_CLAIMS
 from shiftwork.core.model.doc_types import Doc, PoolDoc
 from shiftwork.core.workers.admission import Gates
 from shiftwork.core.workers.breaker import BreakerState
-from shiftwork.core.workers.joining import Edition
+from shiftwork.core.workers.edition import Edition
 from shiftwork.store.postgres import arrays
 from shiftwork.store.postgres.server.statements import PostgresSession, Statements
 

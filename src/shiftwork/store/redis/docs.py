@@ -13,7 +13,7 @@ from shiftwork.core.doc_kinds import READ_BY_CLAIMS, UNREADABLE
 from shiftwork.core.model.doc_types import Doc, PoolDoc
 from shiftwork.core.workers.admission import Gates
 from shiftwork.core.workers.breaker import BreakerState
-from shiftwork.core.workers.joining import Edition
+from shiftwork.core.workers.edition import Edition
 from shiftwork.store.redis.lua import MOST_DIGITS
 
 ClaimView = tuple[Any, bytes]

@@ -13,7 +13,7 @@ from shiftwork.errors import EncryptionKeyError
 from shiftwork.store.abilities import key_ids
 from shiftwork.store.docs import change, read_all
 from shiftwork.store.protocol import Store
-from shiftwork.store.sealed.keys import FILE_VARIABLE, VARIABLE
+from shiftwork.store.sealed.key_ring import FILE_VARIABLE, VARIABLE
 
 
 async def keys_in_use(store: Store) -> set[str]:

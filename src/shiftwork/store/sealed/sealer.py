@@ -38,7 +38,7 @@ from shiftwork.core.values.envelopes import (
     sealed_in,
     version_of,
 )
-from shiftwork.store.sealed.keys import KeyRing
+from shiftwork.store.sealed.key_ring import KeyRing
 
 BY: Final = "by"
 PARTS: Final = "parts"

@@ -24,7 +24,7 @@ from shiftwork.core.values.rewriting import is_written, rewritten
 from shiftwork.core.workers.admission import Facts
 from shiftwork.store.abilities import Transaction, Transactional, add_blocking, transactional, try_room
 from shiftwork.store.protocol import Claims, Store
-from shiftwork.store.sealed.keys import KeyRing
+from shiftwork.store.sealed.key_ring import KeyRing
 from shiftwork.store.sealed.sealer import Sealer
 
 ERROR_SEARCH_PAGE: Final = 100

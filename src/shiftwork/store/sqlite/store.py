@@ -36,8 +36,8 @@ from shiftwork.store.sqlite.claim import claim
 from shiftwork.store.sqlite.docs import erase, put, stored_docs
 from shiftwork.store.sqlite.events import events, record
 from shiftwork.store.sqlite.facts import survey
+from shiftwork.store.sqlite.file.call_servers import OutdatedReaderError, replaced
 from shiftwork.store.sqlite.file.file_clock import FileClock
-from shiftwork.store.sqlite.file.open_file import OutdatedReaderError, replaced
 from shiftwork.store.sqlite.file.sqlite_session import SqliteSession
 from shiftwork.store.sqlite.file.store_threads import StoreThreads
 from shiftwork.store.sqlite.find import ahead, dead, find, get

@@ -10,8 +10,7 @@ from shiftwork.core.model.event import Event, actor_of
 from shiftwork.core.model.workers import WorkerExecutionMode
 from shiftwork.core.observing.event_rows import EventRow, text_of
 from shiftwork.core.workers.breaker import BreakerStatus
-from shiftwork.core.workers.disabled_reason import reason_of
-from shiftwork.core.workers.state import is_failing
+from shiftwork.core.workers.state import is_failing, reason_of
 from shiftwork.sentences import restored
 from shiftwork.views.diagnosis import remedy, see
 from shiftwork.views.formats import PRIORITY_NAMES, PriorityName, iso, json_safe, past_iso

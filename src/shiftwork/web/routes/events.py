@@ -9,7 +9,7 @@ from msgspec import Meta, Struct, field
 from shiftwork.control.system.events import KEPT
 from shiftwork.views.shapes.system import EventShape, event_row_shape
 from shiftwork.web.access import Visitor
-from shiftwork.web.encoding import encoder
+from shiftwork.web.responses import encoder
 from shiftwork.web.routing import Name, Query, Text, get
 from shiftwork.web.site import Site
 

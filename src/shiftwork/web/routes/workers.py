@@ -8,7 +8,7 @@ from shiftwork.core.model.jobs import DeadJob, JobStatus
 from shiftwork.core.model.workers import WorkerConfig, WorkerExecutionMode
 from shiftwork.core.observing.dead_groups import groups_of
 from shiftwork.core.observing.pool_history import DAY, HOUR
-from shiftwork.core.workers.disabled_reason import DISABLED_BY_HAND
+from shiftwork.core.workers.state import DISABLED_BY_HAND
 from shiftwork.errors import UnknownWorkerError, nearest
 from shiftwork.sentences import sentence
 from shiftwork.views.formats import past_iso

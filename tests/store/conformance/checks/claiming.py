@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from shiftwork.core.doc_kinds import EDITION_NAME
 from shiftwork.core.model.jobs import Claimed, JobPriority, JobStatus, Progress, ProgressNote
-from shiftwork.core.workers.joining import Edition
+from shiftwork.core.workers.edition import Edition
 from tests.store.conformance.acts import (
     NOW,
     add,

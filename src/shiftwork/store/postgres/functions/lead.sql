@@ -234,13 +234,13 @@ BEGIN
                     SELECT 1 FROM shiftwork.jobs j
                     WHERE j.namespace + 0 = ns AND j.id = f.flow
                         AND j.status + 0 <> ALL ('{STATUS_COMPLETED, STATUS_CANCELLED}'::smallint[])
-                ) AS unsettled, EXISTS (
+                ) AS unfinished, EXISTS (
                     SELECT 1 FROM shiftwork.jobs j WHERE j.namespace = ns AND j.flow = f.flow AND j.status = STATUS_CANCELLED
                 ) AS cancelled
             FROM (SELECT DISTINCT job.flow FROM job WHERE job.flow IS NOT NULL) AS f
         )
         SELECT job.id FROM job LEFT JOIN unfinished u ON u.flow = job.flow
-        WHERE u.unsettled OR u.cancelled AND job.status = STATUS_COMPLETED OR job.needed AND EXISTS (
+        WHERE u.unfinished OR u.cancelled AND job.status = STATUS_COMPLETED OR job.needed AND EXISTS (
             SELECT 1 FROM shiftwork.needs n CROSS JOIN LATERAL (
                 SELECT j.status FROM shiftwork.jobs j WHERE j.namespace + 0 = ns AND j.id = n.id OFFSET 0
             ) AS waiter

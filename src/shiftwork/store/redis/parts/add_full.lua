@@ -66,7 +66,7 @@ local function keep(n)
   if job.key then
     jobs[id] = job
   end
-  settle(job)
+  save_and_repark(job)
 end
 
 -- ── needs ───────────────────────────────────────────────────────────────────────────────────────────────────────────

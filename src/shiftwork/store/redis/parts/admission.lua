@@ -102,9 +102,9 @@ local function had_its_turn(of, head)
   return of.ended and of.ended >= since(head)
 end
 
-local function held_by_dependency(worker, name, demand, head, settled)
+local function held_by_dependency(worker, name, demand, head, after_turns)
   local needed = facts_of(name)
-  if needed.running > 0 and not (settled and had_its_turn(needed, head)) then
+  if needed.running > 0 and not (after_turns and had_its_turn(needed, head)) then
     return true
   elseif not needed.success then
     return true
@@ -114,8 +114,8 @@ local function held_by_dependency(worker, name, demand, head, settled)
   return (head_of(name) or is_retrying(name)) and not had_its_turn(needed, head)
 end
 
--- What holds a job back by itself. `settled` ignores dependencies that run again after having had their turn.
-local function held_by_gate(worker, head, now, settled)
+-- What holds a job back by itself. With `after_turns`, no dependency that runs again after its turn.
+local function held_by_gate(worker, head, now, after_turns)
   local known, gate = facts_of(worker), gate_of(worker)
   if gate and pool_is_paused(gate.pool) then
     return 'paused'
@@ -131,7 +131,7 @@ local function held_by_gate(worker, head, now, settled)
     end
   end
   for _, pair in ipairs(gate.after) do
-    if held_by_dependency(worker, pair[1], pair[2], head, settled) then
+    if held_by_dependency(worker, pair[1], pair[2], head, after_turns) then
       return 'dependency'
     end
   end
@@ -185,9 +185,9 @@ local function held_back(worker, head, now) -- returns nil if it may start; othe
   if code then
     return code, until_
   end
-  local waits, settled_at = held_by_turn(worker, now)
+  local waits, ends_at = held_by_turn(worker, now)
   if waits then
-    return 'turn', settled_at
+    return 'turn', ends_at
   end
   return held_by_conflict(worker, head, now)
 end

@@ -14,7 +14,7 @@ local function cancel(job, reason, now) -- a live job that is not processing
   put_in(job, now + SECONDS_A_DAY)
   call('HSET', J .. job.id, 'e', reason)
   set(job, FLAG_HAS_ERROR, true)
-  settle(job)
+  save_and_repark(job)
   after_end(job.worker, now)
   if is(job, FLAG_NEEDED) then
     meet_needs({ job.id, STATUS_CANCELLED }, now)

@@ -179,7 +179,7 @@ local function start(job, fence)
   job.status, job.instance, job.fence, job.attempt = STATUS_PROCESSING, instance, fence, job.attempt + 1
   job.started, job.ended = now, NONE
   put_in(job)
-  settle(job)
+  save_and_repark(job)
   set(job, FLAG_EXPIRES, expired)
   local state = state_of(job)
   set(job, FLAG_EXPIRES, false)

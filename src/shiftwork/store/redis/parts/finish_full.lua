@@ -91,7 +91,7 @@ local function write(job, outcome)
   end
   set(job, FLAG_HAS_ERROR, outcome.error)
   set(job, FLAG_HAS_RESULT, outcome.result)
-  settle(job)
+  save_and_repark(job)
 end
 
 local function settle_outcome(job, outcome)

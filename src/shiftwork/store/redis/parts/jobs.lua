@@ -246,7 +246,7 @@ local function take_out(job)
   end
 end
 
--- `keep_until` is for ended jobs. A queued job with a key is parked until `settle` reparks its group.
+-- `keep_until` is for ended jobs. A queued job with a key is parked until `save_and_repark` reparks its group.
 local function put_in(job, keep_until)
   local id, status, at = job.id, job.status, lane(job.pool, job.worker)
   count(at, status, 1)
@@ -297,7 +297,7 @@ local function put_in(job, keep_until)
 end
 
 -- Store the state of a job that is in its indices, and let the jobs of its key move up.
-local function settle(job)
+local function save_and_repark(job)
   save(job)
   if job.key then
     repark(group_of(job))

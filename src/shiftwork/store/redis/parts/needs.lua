@@ -13,7 +13,7 @@ local function release(job, now)
   job.run_at = math.max(job.run_at, now)
   job.status = job.run_at <= now and STATUS_QUEUED or STATUS_SCHEDULED
   put_in(job)
-  settle(job)
+  save_and_repark(job)
 end
 
 -- ── needs ───────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -66,7 +66,7 @@ local function requeue(job)
     job.key = A[5] or false
   end
   put_in(job)
-  settle(job)
+  save_and_repark(job)
   if status > STATUS_COMPLETED and is(job, FLAG_NEEDED) and not (waits and call('EXISTS', BROKEN .. job.id) == 1) then
     mend_needs({ job.id })
   end

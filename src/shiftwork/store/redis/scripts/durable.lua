@@ -105,7 +105,7 @@ if job and before < STATUS_COMPLETED then
   if before == STATUS_SCHEDULED and is(job, FLAG_WAITS) and arrived(id, call('HGET', key, 'wait') or '') then
     wake(job)
   end
-  settle(job)
+  save_and_repark(job)
 end
 flush()
 flush_groups()

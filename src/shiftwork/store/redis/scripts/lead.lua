@@ -31,7 +31,7 @@ for _, id in ipairs(due) do
     take_out(job)
     job.status = STATUS_QUEUED
     put_in(job)
-    settle(job)
+    save_and_repark(job)
   else
     place(P .. 'due', id, false)
   end

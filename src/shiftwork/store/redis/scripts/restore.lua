@@ -60,7 +60,7 @@ for _, one in ipairs(given) do
     put_in(job, keep_until)
     local here = lane(job.pool, job.worker)
     append_pair(here.fresh, score_of(job.created), id)
-    settle(job)
+    save_and_repark(job)
     workers[job.worker] = true
   end
   at = at + size

@@ -6,23 +6,77 @@ returns before the commit, and topics are rung after it.
 
 The reader has a connection of its own, which cannot write, so no read waits for a write. Each call sees the newest
 commit when it began, which includes every write that has returned before.
+
+A process keeps what it has open, and would go on writing into a file that was deleted, moved away or replaced, and that
+no other process ever reads. So after each commit, before any call returns, it is checked that the path still leads to
+the open file.
 """
 
+import os
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from shiftwork.errors import StoreBusyError
+from shiftwork.errors import StoreBusyError, StoreUnavailableError
 from shiftwork.store.bells import Bells
 from shiftwork.store.sqlite.file import faults
 from shiftwork.store.sqlite.file.calls import QueuedCall
 from shiftwork.store.sqlite.file.checkpoint import Checkpointer
 from shiftwork.store.sqlite.file.doorbell import Doorbells
 from shiftwork.store.sqlite.file.driver import Error, tolerate_damage
-from shiftwork.store.sqlite.file.open_file import OpenFile
 from shiftwork.store.sqlite.file.sqlite_session import SqliteSession
-from shiftwork.store.sqlite.file.turn import WriteTurn
+from shiftwork.store.sqlite.file.write_turn import WriteTurn
+
+# ── the file that is open ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class OutdatedReaderError(Exception):
+    """The reader found a file that the writer has not opened yet. Callers never see it: the call is repeated."""
+
+
+class OpenFile:
+    """The file that a path led to when this was made."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._identity = _identity(path)
+
+    def gone(self) -> StoreUnavailableError | None:
+        """Return the error for callers if the path does not lead to this file now."""
+        there = _identity(self._path)
+        if there == self._identity:
+            return None
+        return deleted(self._path) if there is None else replaced(self._path)
+
+
+def exists(path: str) -> bool:
+    """Return whether the path leads to a file."""
+    return _identity(path) is not None
+
+
+def deleted(path: str) -> StoreUnavailableError:
+    """Return the error while there is no file."""
+    return StoreUnavailableError(
+        f"{path} was deleted or moved away while it was in use. Put it back; if it stays away for a few seconds, a "
+        "new, empty store is created there."
+    )
+
+
+def replaced(path: str) -> StoreUnavailableError:
+    """Return the error for a file that was replaced again and again."""
+    return StoreUnavailableError(f"{path} is being replaced by other files. Stop what replaces it, then try again.")
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path)  # noqa: PTH116 - called for every commit
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+# ── the threads ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 READ_PATIENCE_SECONDS: Final = 10.0
 """How long a read is retried while another connection keeps it out."""

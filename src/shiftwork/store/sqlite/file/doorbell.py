@@ -62,7 +62,7 @@ LONGEST_MESSAGE: Final = 300
 """Short enough for any system's buffer to hold ten of them."""
 FULL_AFTER: Final = 10
 """When this many messages waited, the buffer may have been full and more may have been lost: ring everything."""
-FOLDER_SETTLED_SECONDS: Final = 0.1
+FOLDER_TIME_SECONDS: Final = 0.1
 """How coarse a folder's modification time can be: a more recent one may stay the same while the folder changes."""
 GONE: Final = (errno.ECONNREFUSED, errno.ENOENT)
 
@@ -103,9 +103,9 @@ class Doorbells:
         try:
             changed_at = os.stat(self._stat).st_mtime_ns  # noqa: PTH116 - called for every commit
             if changed_at != self._seen_at:
-                settled = time.time() - changed_at / 1e9 > FOLDER_SETTLED_SECONDS
+                is_old = time.time() - changed_at / 1e9 > FOLDER_TIME_SECONDS
                 self._names = tuple(name for name in os.listdir(self._stat) if name.endswith(SUFFIX))  # noqa: PTH208
-                self._seen_at = changed_at if settled else -1
+                self._seen_at = changed_at if is_old else -1
         except OSError:
             return []
         if not self._names:

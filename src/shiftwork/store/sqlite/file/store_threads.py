@@ -20,8 +20,8 @@ from typing import Any, Final, TypeVar
 
 from shiftwork.errors import LifecycleError
 from shiftwork.store.bells import Bells, LoopBell
-from shiftwork.store.sqlite.file import driver, faults, open_file, schema
-from shiftwork.store.sqlite.file.call_servers import Reader, Writer
+from shiftwork.store.sqlite.file import call_servers, driver, faults, schema
+from shiftwork.store.sqlite.file.call_servers import OpenFile, Reader, Writer
 from shiftwork.store.sqlite.file.calls import CallThread, QueuedCall
 from shiftwork.store.sqlite.file.doorbell import DoorbellListener, Doorbells, Poller
 from shiftwork.store.sqlite.file.modes import (
@@ -31,9 +31,8 @@ from shiftwork.store.sqlite.file.modes import (
     refuse_foreign_database,
     refuse_foreign_links,
 )
-from shiftwork.store.sqlite.file.open_file import OpenFile
 from shiftwork.store.sqlite.file.sqlite_session import SqliteSession
-from shiftwork.store.sqlite.file.turn import WriteTurn
+from shiftwork.store.sqlite.file.write_turn import WriteTurn
 
 logger: Final = logging.getLogger("shiftwork")
 
@@ -181,7 +180,7 @@ class StoreThreads:
         refuse_foreign_links(self._given)
         create_folder(self._side, self._path)
         turn = opened.enter_context(closing(WriteTurn(self._path, str(self._side / "turn"))))
-        before = OpenFile(self._path) if open_file.exists(self._path) else None
+        before = OpenFile(self._path) if call_servers.exists(self._path) else None
         create_database(self._path)
         refuse_foreign_database(self._path)
         db = opened.enter_context(closing(driver.connect(self._path)))
@@ -189,7 +188,7 @@ class StoreThreads:
         turn.patiently(lambda: driver.prepare_writer(db, self._synchronous))
         file = OpenFile(self._path)
         if before is not None and before.gone() is not None:  # it is not sure which of them was opened
-            raise open_file.replaced(self._path)
+            raise call_servers.replaced(self._path)
         self._number = schema.prepare(db, turn, path=self._path, namespace=self._namespace)
         refuse_foreign_database(self._path)  # what another user has put there in between
         return turn, db, file
@@ -207,15 +206,15 @@ class StoreThreads:
 
     def _await_file(self) -> None:
         """Raise an error if the file was deleted a moment ago: a person may be about to put another one there."""
-        if open_file.exists(self._path):
+        if call_servers.exists(self._path):
             self._missing_since = None
             return
         now = time.monotonic()
         if self._missing_since is None:
             self._missing_since = now
-            logger.error("%s", open_file.deleted(self._path))
+            logger.error("%s", call_servers.deleted(self._path))
         if now - self._missing_since < MISSING_SECONDS:
-            raise open_file.deleted(self._path)
+            raise call_servers.deleted(self._path)
         self._missing_since = None
 
     def _adopt(self, session: SqliteSession, turn: WriteTurn, last_fence: int) -> None:
@@ -237,7 +236,7 @@ class StoreThreads:
         writer.await_start()
         served = self._served
         if served is None or served.outdated() is not None:
-            raise open_file.OutdatedReaderError  # the writer must open the new file first
+            raise call_servers.OutdatedReaderError  # the writer must open the new file first
         try:
             file = OpenFile(self._path)
             refuse_foreign_database(self._path)
