@@ -1,0 +1,91 @@
+"""A simulated process: what of the event loop belongs to it, and whether that goes on.
+
+Everything that happens in the simulation happens in a process. A task or a timer belongs to the process in which it was
+made; its context says which. A process that is frozen does nothing until it thaws, and a dead one never does anything
+again: it stops at the await that it has reached.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from contextvars import Context, ContextVar
+from typing import TYPE_CHECKING, Any, Final
+
+from shiftwork.simulation.sim_machine import SimMachine
+
+if TYPE_CHECKING:
+    from shiftwork.simulation.virtual_loop import Due
+
+PROCESS: Final[ContextVar["SimProcess"]] = ContextVar("the simulated process")
+_FORGET_ABOVE: Final = 256
+"""With more tasks than this, those that have ended are forgotten."""
+
+
+class SimProcess:
+    """A process of a simulated machine."""
+
+    def __init__(self, name: str, machine: SimMachine, pid: int) -> None:
+        self.name = name
+        self.machine = machine
+        self.pid = pid
+        self.alive: bool = True
+        self.frozen: bool = False
+        self.off: int = 0
+        """How often it was taken off the processor in the middle of something, and has not got it back."""
+        self.due: Final[deque[Due]] = deque()
+        """What it does next, in order."""
+        self.status: int | None = None
+        """How it ended: its exit status, or the number of the signal that killed it, negative."""
+        self._doomed: int | None = None
+        self._on_death: list[Callable[[int], None]] = []
+        self._tasks: list[asyncio.Task[Any]] = []
+        self._context = Context()
+        self._context.run(PROCESS.set, self)
+
+    @property
+    def runs(self) -> bool:
+        """Whether it can do something now."""
+        return self.alive and not self.frozen and not self.off
+
+    def context(self) -> Context:
+        """Return a context for something that begins in this process."""
+        return self._context.copy()
+
+    def on_death(self, callback: Callable[[int], None]) -> None:
+        """Call this with the status when the process has died."""
+        self._on_death.append(callback)
+
+    def keep(self, task: asyncio.Task[Any]) -> None:
+        """Keep a task: one of a dead process must not be collected, because that would run what ends it."""
+        self._tasks.append(task)
+        if len(self._tasks) > _FORGET_ABOVE and len(self._tasks) % _FORGET_ABOVE == 1:
+            self._tasks = [one for one in self._tasks if not one.done()]
+
+    def die(self, status: int) -> None:
+        """End now, or as soon as the processor is given back."""
+        if not self.alive:
+            return
+        if self.off:
+            self._doomed = status if self._doomed is None else self._doomed
+            return
+        self.alive, self.status = False, status
+        self.due.clear()
+        for callback in self._on_death:
+            callback(status)
+
+    def back(self) -> None:
+        """Have the processor again."""
+        self.off -= 1
+        if not self.off and self._doomed is not None:
+            self.die(self._doomed)
+
+    def dispose(self) -> None:
+        """Close what waits for ever, once the simulation is over."""
+        for task in self._tasks:
+            if not task.done():
+                task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001 - it is meant to be so
+                try:
+                    task.get_coro().close()  # type: ignore[union-attr]
+                except (RuntimeError, ValueError):  # it awaits something in a `finally`, or is running
+                    continue
+        self._tasks.clear()
