@@ -147,7 +147,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         process.back()
         self._depth -= 1
         self.current = process
-        self._wake(process)
+        self.wake(process)
 
     # ── processes ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -162,9 +162,10 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     def thaw(self, process: SimProcess) -> None:
         """Let a process go on."""
         process.frozen = False
-        self._wake(process)
+        self.wake(process)
 
-    def _wake(self, process: SimProcess) -> None:
+    def wake(self, process: SimProcess) -> None:
+        """Let a process go on with what is due, if it can."""
         if process.due and process.runs and process not in self._ready:
             self._ready.append(process)
 

@@ -1,0 +1,149 @@
+"""A simulated process for jobs: what a node starts instead of a real one, and what runs in it.
+
+Inside is the real `ChildProcess`. What `serve.spawned` and the guard do around it is simulated: the process ends when
+its node has ended, when its lease has not been renewed in time, and by signals.
+"""
+
+import signal
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, cast
+
+from shiftwork.runtime.processes.child_process import ChildProcess
+from shiftwork.runtime.processes.messages import Ready
+from shiftwork.serve.process import LEFT_ALONE
+from shiftwork.simulation.links import InterruptedNodeEnd, InterruptedProcessEnd, SimSocket
+from shiftwork.simulation.sim_process import SimProcess
+from shiftwork.simulation.strands import SimThreads
+from shiftwork.simulation.world import World
+
+if TYPE_CHECKING:
+    import socket
+    from asyncio import TimerHandle
+
+    from shiftwork.app.served_app import ServedApp
+    from shiftwork.runtime.processes.handover import NodeEnd
+    from shiftwork.store.protocol import Store
+
+START_SECONDS = 0.15
+"""How long a process takes to begin, at least."""
+
+
+class SimSpawned:
+    """The node's ends of a simulated process, and the process itself as the operating system sees it."""
+
+    def __init__(
+        self, world: World, node: SimProcess, on_failure: ExitStack, make_app: "Callable[[SimProcess], ServedApp]"
+    ) -> None:
+        self._world = world
+        self._node = node
+        self._make_app = make_app
+        self.process: SimProcess = world.start(node.machine, f"{node.name} child")
+        self.pid: int = self.process.pid
+        self.stacks: SimStacks = SimStacks(world)
+        self.runs: NodeEnd = InterruptedNodeEnd(world.interrupt)
+        self._ours = SimSocket(self._wakes(node))
+        self._theirs = SimSocket(self._wakes(self.process))
+        self._ours.other, self._theirs.other = self._theirs, self._ours
+        self._until: float | None = None
+        self._lapse: TimerHandle | None = None
+        ends = InterruptedProcessEnd(self.runs.tokens, self.runs.page, world.interrupt)
+        self.process.on_death(lambda _status: self._theirs.close())
+        on_failure.callback(self.end_group)
+        node.on_death(self._orphaned)
+        world.later(self.process, START_SECONDS + 100 * world.soon(), self._begin, ends)
+
+    @property
+    def socket(self) -> "socket.socket":
+        """Our end of the connection."""
+        return cast("Any", self._ours)  # type: ignore[no-any-return]
+
+    def _wakes(self, process: SimProcess) -> Callable[[Callable[[], object]], None]:
+        return lambda callback: self._world.later(process, self._world.soon(), callback)
+
+    # ── inside ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _begin(self, ends: InterruptedProcessEnd) -> None:
+        self._world.loop.create_task(self._live(ends), name="shiftwork instance")
+
+    async def _live(self, ends: InterruptedProcessEnd) -> None:
+        instance = ChildProcess(cast("Any", self._theirs), ends)
+        setup = await instance.setup
+        served = self._make_app(self.process)
+        callees = served.registry().callees
+        await served.middleware.enter()
+        instance.serve(
+            callees,
+            served.open_store,
+            served.middleware,
+            alone=setup.role == "alone",
+            threads=SimThreads(self._world.strands, self._world.loop, self._world.soon),
+            watched=False,
+            recorder=served.recorder,
+        )
+        instance.send(Ready())
+        await instance.over.wait()
+        await served.middleware.leave()
+        await instance.finish()
+        self._world.loop.call_soon(self.process.die, 0, context=self._world.home.context())
+
+    # ── as the operating system sees it ──────────────────────────────────────────────────────────────────────────
+
+    def watch(self, on_death: Callable[[], None]) -> None:
+        """Call this when the process has died, and that was noticed."""
+        self.process.on_death(lambda _status: self._world.later(self._node, self._world.soon(), on_death))
+
+    def renew(self, until: float) -> None:
+        """Let it live until then."""
+        self._until = until
+        if self._lapse is None:
+            self._watch_lapse()
+
+    def _watch_lapse(self) -> None:
+        assert self._until is not None  # noqa: S101 - it was renewed
+        left = self._until - (self._world.loop.time() + self.process.machine.up)
+        if left <= 0:
+            self.process.die(LEFT_ALONE)
+        else:
+            self._lapse = self._world.loop.call_later(left, self._watch_lapse, context=self.process.context())
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """Kill it, if that is a signal that does."""
+        if number == signal.SIGKILL:
+            self.process.die(-number)
+        elif number == signal.SIGTERM:
+            self._world.later(self.process, self._world.soon(), self.process.die, -number)
+
+    def end_group(self) -> None:
+        """Kill it, even if it is frozen."""
+        self.process.die(-signal.SIGKILL)
+
+    def reap(self) -> int:
+        """Return how it ended."""
+        return self.process.status or 0
+
+    def _orphaned(self, _status: int) -> None:
+        """End it with its node, whose guard sees to it even if it is frozen."""
+        self._ours.close()
+        self._world.later(self._world.home, self._world.soon(), self.end_group)
+
+
+class SimStacks:
+    """The stacks of a simulated process, which writes none."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    async def ask(self, signal: Callable[[], None], patience: float) -> str:
+        """Wait as long as it would take, and return nothing."""
+        signal()
+        waiting = self._world.loop.create_future()
+        self._world.loop.call_later(patience, waiting.set_result, "")
+        return cast("str", await waiting)
+
+    def unread(self) -> str:
+        """Return nothing."""
+        return ""
+
+    def close(self) -> None:
+        """Do nothing."""

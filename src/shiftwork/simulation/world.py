@@ -1,0 +1,97 @@
+"""The simulated world: one loop, its machines and processes, the way to the store, and what is written down.
+
+Nodes, clients and faults are made of this; they are in files of their own.
+"""
+
+from collections.abc import Callable
+from random import Random
+from typing import Final
+
+from shiftwork.history.recorded_store import RecordedStore
+from shiftwork.simulation.network import Connection, Network, Pace
+from shiftwork.simulation.sim_machine import SimMachine
+from shiftwork.simulation.sim_process import SimProcess
+from shiftwork.simulation.sim_recorder import Records
+from shiftwork.simulation.strands import Strands
+from shiftwork.simulation.virtual_loop import VirtualLoop
+
+
+class Rhythm(Pace, frozen=True, kw_only=True):
+    """How long other things take than the way to the store, and how often a process loses the processor."""
+
+    notice: float = 0.0002
+    """How long it takes until a process notices something: a message, a death, a new thread."""
+    interrupted_share: float = 0.05
+    """How often a process loses the processor at a place where others may see what it has done by then."""
+    interruption: float = 0.003
+    """For how long, usually; sometimes for a hundred times as long."""
+
+
+class World:
+    """Everything that is simulated."""
+
+    def __init__(self, seed: int, rhythm: Rhythm) -> None:
+        self.seed = seed
+        self.rhythm = rhythm
+        self.loop: Final = VirtualLoop(Random(f"{seed} order"))  # noqa: S311 - everything must follow from the seed
+        self._chance = Random(f"{seed} world")  # noqa: S311 - as above
+        self.machines: Final[dict[str, SimMachine]] = {}
+        self.processes: Final[list[SimProcess]] = []
+        """All that ever were."""
+        self.home: Final = self.start(self.machine("store", wall=0.0, up=1000.0, cores=4.0), "store")
+        """The process of the store."""
+        self.network: Final = Network(
+            self.loop, self.home, chance=Random(f"{seed} network"), pace=rhythm  # noqa: S311 - as above
+        )
+        self.strands: Final = Strands(self.loop, self.home)
+        self.records: Final = Records(self.loop)
+
+    # ── machines and processes ───────────────────────────────────────────────────────────────────────────────────
+
+    def machine(self, name: str, *, wall: float, up: float, cores: float) -> SimMachine:
+        """Return a new machine."""
+        made = self.machines[name] = SimMachine(name, wall=wall, up=up, cores=cores)
+        return made
+
+    def start(self, machine: SimMachine, name: str) -> SimProcess:
+        """Return a new process, which does nothing yet."""
+        process = SimProcess(name, machine, machine.give_pid())
+        machine.processes[process.pid] = process
+        process.on_death(lambda _status: machine.processes.pop(process.pid))
+        self.processes.append(process)
+        return process
+
+    def connect(self, process: SimProcess) -> tuple[RecordedStore, Connection]:
+        """Return the store as a process sees it, which writes down what it asks, and its way there."""
+        connection = self.network.connect(process)
+        recorder = self.records.recorder(process, connection)
+        return RecordedStore(connection, recorder), connection  # type: ignore[arg-type]  # it has every method
+
+    # ── time ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def soon(self) -> float:
+        """Return how long it takes until something is noticed."""
+        return self._chance.expovariate(1.0 / self.rhythm.notice)
+
+    def later(self, process: SimProcess, seconds: float, callback: Callable[..., object], *args: object) -> None:
+        """Let a process call this after a while."""
+        self.loop.call_later(seconds, callback, *args, context=process.context())
+
+    def interrupt(self) -> None:
+        """Perhaps take the process that runs off the processor for a moment."""
+        draw, process = self._chance.random, self.loop.current
+        if process is None or draw() >= self.rhythm.interrupted_share:
+            return
+        seconds = draw() * self.rhythm.interruption * (100.0 if draw() < 0.02 else 1.0)
+        if self.strands.inside:
+            self.strands.lose_processor(process, seconds)
+        else:
+            self.loop.preempt(seconds)
+
+    def close(self) -> None:
+        """End the simulation."""
+        self.records.close()
+        self.loop.close()
+        self.strands.close()
+        for process in self.processes:
+            process.dispose()
