@@ -6,7 +6,7 @@ import os
 import socket
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from shiftwork.core.jobs.retry import End, EndKind
 from shiftwork.core.model.jobs import Claimed, Progress
@@ -40,6 +40,9 @@ from shiftwork.runtime.running.job_threads import JobThreads
 from shiftwork.runtime.running.local_runner import LocalRunner, context_services
 from shiftwork.runtime.running.loop_watch import LoopWatch
 from shiftwork.store.protocol import Store
+
+if TYPE_CHECKING:
+    from shiftwork.history.recorder import Recorder
 
 logger: Final = logging.getLogger("shiftwork")
 
@@ -93,12 +96,18 @@ class ChildProcess:
         middleware: Middleware,
         *,
         alone: bool,
+        recorder: "Recorder | None" = None,
         threads: JobThreads | None = None,
         watched: bool = True,
     ) -> None:
-        """Run jobs from now on. `watched`: whether a thread names what blocks the event loop."""
+        """Run jobs from now on, and write down what is called here if there is a recorder.
+
+        `watched`: whether a thread names what blocks the event loop.
+        """
         self._callees = callees
-        services = context_services(store, self.clock, report=self._progress.report, middleware=middleware)
+        services = context_services(
+            store, self.clock, report=self._progress.report, middleware=middleware, recorder=recorder
+        )
         if alone:
             self._runner = self._serial = SerialRunner(
                 callees,
