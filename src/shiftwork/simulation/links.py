@@ -86,6 +86,12 @@ class InterruptedNodeEnd(NodeEnd):
     def __init__(self, interrupt: Interrupt) -> None:
         super().__init__()
         self._interrupt = interrupt
+        self._closed = False
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            super().close()
 
     def write(self) -> None:
         self._interrupt()

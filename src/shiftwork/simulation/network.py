@@ -58,7 +58,7 @@ class Network:
         self._pace = pace
         self._connections: list[Connection] = []
         self._stalled: list[tuple[Posted, Fate | None]] = []
-        self.watchers: list[Callable[[Connection, str], None]] = []
+        self.watchers: list[Callable[[SimProcess, str], None]] = []
         """Called with each call that has taken effect."""
 
     def connect(self, process: SimProcess) -> "Connection":
@@ -84,7 +84,7 @@ class Network:
     def post(self, call: "Posted") -> None:
         """Send a call on its way."""
         loop, source = self._loop, call.source
-        cut = self.away or source.away
+        cut = self.away or source.process.machine.cut
         if cut == "refused":
             loop.call_later(self.way(), call.fail, REFUSED, context=source.process.context())
             return
@@ -100,10 +100,11 @@ class Network:
     def _take(self, call: "Posted", fate: Fate | None) -> None:
         """Do what a call asks for, in the store."""
         loop, source = self._loop, call.source
-        if "stalled" in (self.away, source.away):
+        cut = source.process.machine.cut
+        if "stalled" in (self.away, cut):
             self._stalled.append((call, fate))
             return
-        if self.away is not None or (source.away is not None and fate != "late"):
+        if self.away is not None or (cut is not None and fate != "late"):
             return
         result: Any = None
         error: Exception | None = None
@@ -114,9 +115,20 @@ class Network:
         self.order += 1
         call.order = self.order
         for watcher in self.watchers:
-            watcher(source, call.method)
+            watcher(source.process, call.method)
         if fate is None and source.process.alive:
             loop.call_later(self.way(), call.reply, result, error, context=source.process.context())
+
+    def doom(self, process: SimProcess, method: str | None, fate: Fate) -> bool:
+        """Let this become of the next call of a process, or of its next call of this method."""
+        found = [one for one in self._connections if one.process is process and process.alive]
+        for connection in found:
+            connection.doom(method, fate)
+        return bool(found)
+
+    def look(self, method: str, *args: Any) -> Any:
+        """Return what the store has, at once and unrecorded, as no process of the simulation can."""
+        return _at_once(getattr(self.store, method)(*args))
 
     # ── bells ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -127,20 +139,19 @@ class Network:
             return
         for connection in self._connections:
             heard = [topic for topic in rung if connection.bells.hears(topic)] if connection.process.alive else []
-            if heard and not self.away and not connection.away:
+            if heard and not self.away and not connection.process.machine.cut:
                 connection.ring_soon(heard, self.way())
                 if self._chance.random() < self.doubled:
                     connection.ring_soon(heard, self.way() + self.way())
 
-    def back(self, only: "SimProcess | None" = None) -> None:
-        """Ring everything for those that have missed rings: the store is there again."""
+    def back(self) -> None:
+        """Do what has waited, and ring everything for those that have missed rings: the store is there again."""
         self._connections = [one for one in self._connections if one.process.alive]
         stalled, self._stalled = self._stalled, []
         for call, fate in stalled:
             self._loop.call_soon(self._take, call, fate, context=self._home.context())
         for connection in self._connections:
-            if only is None or connection.process is only:
-                connection.ring_soon(connection.bells.topics(), self.way())
+            connection.ring_soon(connection.bells.topics(), self.way())
 
 
 class Posted:
@@ -162,7 +173,7 @@ class Posted:
 
     def reply(self, result: Any, error: Exception | None) -> None:
         """Let the caller go on, if it still waits."""
-        if self.source.away is not None or self.future.done():
+        if self.source.process.machine.cut is not None or self.future.done():
             return
         if self.gives_up is not None:
             self.gives_up.cancel()
@@ -196,8 +207,6 @@ class Connection:
         self.process = process
         self.loop = loop
         self.bells: Final = HeardBells()
-        self.away: Away | None = None
-        """Whether the store cannot be reached from here."""
         self.last_order: int | None = None
         """Which call of all it was that has just returned here."""
         self._network = network

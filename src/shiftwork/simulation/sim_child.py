@@ -5,9 +5,11 @@ its node has ended, when its lease has not been renewed in time, and by signals.
 """
 
 import signal
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, cast
+
+from msgspec import Struct
 
 from shiftwork.runtime.processes.child_process import ChildProcess
 from shiftwork.runtime.processes.messages import Ready
@@ -21,19 +23,30 @@ if TYPE_CHECKING:
     import socket
     from asyncio import TimerHandle
 
-    from shiftwork.app.served_app import ServedApp
+    from shiftwork.history.recorder import Recorder
+    from shiftwork.runtime.context.middleware import Middleware
     from shiftwork.runtime.processes.handover import NodeEnd
+    from shiftwork.runtime.registry import Callee
     from shiftwork.store.protocol import Store
 
 START_SECONDS = 0.15
 """How long a process takes to begin, at least."""
 
 
+class LiveApp(Struct, frozen=True):
+    """What a process for jobs needs of the app that it has imported."""
+
+    callees: "Mapping[str, Callee]"
+    middleware: "Middleware"
+    open_store: "Callable[[], Awaitable[Store]]"
+    recorder: "Recorder"
+
+
 class SimSpawned:
     """The node's ends of a simulated process, and the process itself as the operating system sees it."""
 
     def __init__(
-        self, world: World, node: SimProcess, on_failure: ExitStack, make_app: "Callable[[SimProcess], ServedApp]"
+        self, world: World, node: SimProcess, on_failure: ExitStack, make_app: Callable[[SimProcess], LiveApp]
     ) -> None:
         self._world = world
         self._node = node
@@ -48,6 +61,8 @@ class SimSpawned:
         self._until: float | None = None
         self._lapse: TimerHandle | None = None
         ends = InterruptedProcessEnd(self.runs.tokens, self.runs.page, world.interrupt)
+        self.runs.close_page()
+        world.at_end(self.runs.close)
         self.process.on_death(lambda _status: self._theirs.close())
         on_failure.callback(self.end_group)
         node.on_death(self._orphaned)
@@ -69,21 +84,20 @@ class SimSpawned:
     async def _live(self, ends: InterruptedProcessEnd) -> None:
         instance = ChildProcess(cast("Any", self._theirs), ends)
         setup = await instance.setup
-        served = self._make_app(self.process)
-        callees = served.registry().callees
-        await served.middleware.enter()
+        app = self._make_app(self.process)
+        await app.middleware.enter()
         instance.serve(
-            callees,
-            served.open_store,
-            served.middleware,
+            app.callees,
+            app.open_store,
+            app.middleware,
             alone=setup.role == "alone",
             threads=SimThreads(self._world.strands, self._world.loop, self._world.soon),
             watched=False,
-            recorder=served.recorder,
+            recorder=app.recorder,
         )
         instance.send(Ready())
         await instance.over.wait()
-        await served.middleware.leave()
+        await app.middleware.leave()
         await instance.finish()
         self._world.loop.call_soon(self.process.die, 0, context=self._world.home.context())
 
@@ -123,9 +137,9 @@ class SimSpawned:
         return self.process.status or 0
 
     def _orphaned(self, _status: int) -> None:
-        """End it with its node, whose guard sees to it even if it is frozen."""
+        """End it with its node, unless it is frozen: its guard sees to that."""
         self._ours.close()
-        self._world.later(self._world.home, self._world.soon(), self.end_group)
+        self._world.later(self.process, self._world.soon(), self.end_group)
 
 
 class SimStacks:

@@ -26,7 +26,10 @@ class SimMachine:
         self.cores = cores
         self.processes: Final[dict[int, SimProcess]] = {}
         """Those that live, by pid."""
-        self.killed_for_memory = 0
+        self.cut: str | None = None
+        """How the store cannot be reached from here, if so."""
+        self.full: bool = False
+        """Whether no process can be started here."""
         self._next_pid = FIRST_PID
 
     def give_pid(self) -> int:
@@ -42,10 +45,10 @@ class SimMachine:
         """Return what a process uses; None if it is gone."""
         return Usage(0.0, PROCESS_MEMORY) if pid in self.processes else None
 
-    def starved(self) -> int:
-        """Return how many processes were killed for want of memory."""
-        return self.killed_for_memory
-
     def mark(self, pid: int) -> ProcessMark:
         """Return the mark of a process. No pid is given twice, so that its birth says nothing."""
         return ProcessMark(self.name, pid, 0)
+
+    def is_dead(self, mark: ProcessMark, _own: ProcessMark) -> bool:
+        """Return whether a process of this machine is dead."""
+        return mark.place == self.name and mark.pid not in self.processes

@@ -29,6 +29,10 @@ class Records:
         """Write a line that is of no call."""
         self.put(name, encode(line))
 
+    def time(self) -> float:
+        """Return virtual time."""
+        return self._loop.time()
+
     def put(self, name: str, line: bytes) -> None:
         """Write a line."""
         if self._open:

@@ -3,6 +3,7 @@
 Nodes, clients and faults are made of this; they are in files of their own.
 """
 
+from collections import Counter
 from collections.abc import Callable
 from random import Random
 from typing import Final
@@ -45,6 +46,8 @@ class World:
         )
         self.strands: Final = Strands(self.loop, self.home)
         self.records: Final = Records(self.loop)
+        self._runs: Counter[str] = Counter()
+        self._at_end: list[Callable[[], object]] = []
 
     # ── machines and processes ───────────────────────────────────────────────────────────────────────────────────
 
@@ -88,6 +91,26 @@ class World:
         else:
             self.loop.preempt(seconds)
 
+    # ── what happens to processes ────────────────────────────────────────────────────────────────────────────────
+
+    def next_run(self, name: str) -> int:
+        """Return which run of a job or a worker begins now, from 0, in all processes."""
+        self._runs[name] += 1
+        return self._runs[name] - 1
+
+    def kill(self, process: SimProcess, status: int) -> None:
+        """Let a process end at once."""
+        process.die(status)
+
+    def freeze(self, process: SimProcess, seconds: float) -> None:
+        """Let a process stand still for this long."""
+        self.loop.freeze(process)
+        self.later(self.home, seconds, self.loop.thaw, process)
+
+    def at_end(self, callback: Callable[[], object]) -> None:
+        """Call this when the simulation is over."""
+        self._at_end.append(callback)
+
     def close(self) -> None:
         """End the simulation."""
         self.records.close()
@@ -95,3 +118,5 @@ class World:
         self.strands.close()
         for process in self.processes:
             process.dispose()
+        for callback in self._at_end:
+            callback()
