@@ -46,7 +46,7 @@ def words_of(script: str, run: int) -> list[str]:
     return parts[min(run, len(parts) - 1)].split()
 
 
-async def act(ctx: Context, script: str) -> int:
+async def act(ctx: Context, script: str, key: str) -> int:  # noqa: ARG001 - some workers have keys
     """Do what the script says, as a coroutine."""
     run = ctx.state.world.next_run(ctx.job_id)
     for word in words_of(script, run):
@@ -60,7 +60,7 @@ async def act(ctx: Context, script: str) -> int:
     return ctx.fence
 
 
-def act_plainly(ctx: Context, script: str) -> int:
+def act_plainly(ctx: Context, script: str, key: str) -> int:  # noqa: ARG001 - as above
     """Do what the script says, as a plain function in a thread."""
     world: World = ctx.state.world
     run = world.next_run(ctx.job_id)
@@ -85,7 +85,7 @@ async def tick(ctx: Context) -> int:
     stage: Stage = ctx.state
     run = stage.world.next_run(ctx.worker.name)
     parts = stage.scripts[ctx.worker.name].split("|")
-    return await act(ctx, parts[run % len(parts)])
+    return await act(ctx, parts[run % len(parts)], "")
 
 
 def tick_plainly(ctx: Context) -> int:
@@ -93,7 +93,7 @@ def tick_plainly(ctx: Context) -> int:
     stage: Stage = ctx.state
     run = stage.world.next_run(ctx.worker.name)
     parts = stage.scripts[ctx.worker.name].split("|")
-    return act_plainly(ctx, parts[run % len(parts)])
+    return act_plainly(ctx, parts[run % len(parts)], "")
 
 
 # ── words that wait ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -115,7 +115,7 @@ class Rest:
             if not live:
                 break
             for job in live:
-                if job.worker in self._timed and job.status is not JobStatus.PROCESSING:
+                if self._will_never_run(job):
                     await self._do(app.cancel_job, job.id)
             await asyncio.sleep(LOOK_SECONDS)
         self.over = True
@@ -134,6 +134,12 @@ class Rest:
     def _live(self) -> list[JobRecord]:
         found: list[JobRecord] = self._world.network.look("find", JobFilter(status=LIVE, limit=10_000))
         return found
+
+    def _will_never_run(self, job: JobRecord) -> bool:
+        """Return whether a job belongs to a schedule that was stopped, or to a flow that is broken."""
+        if job.status is JobStatus.WAITING:
+            return any(need.broken for need in job.unmet)
+        return job.worker in self._timed and job.status is not JobStatus.PROCESSING
 
     async def _do(self, what: Any, *args: Any) -> None:
         try:

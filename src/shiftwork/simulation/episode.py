@@ -11,6 +11,7 @@ from msgspec import Struct
 from shiftwork.simulation.world import Rhythm
 
 Act = Literal["task", "plain task", "timed", "plain timed", "durable"]
+Apart = Literal["process", "all"]
 OrderKind = Literal[
     "enqueue", "many", "flow", "cancel", "requeue", "send", "pause", "resume", "disable", "enable", "trigger"
 ]
@@ -36,7 +37,7 @@ class NodePlan(Struct, frozen=True, kw_only=True):
     machine: int
     at: float
     """When it is started first."""
-    apart: Literal["process", "all"]
+    apart: Apart
     """Which of its pools run in processes of their own."""
 
 
@@ -68,7 +69,8 @@ class JobPlan(Struct, frozen=True, kw_only=True):
     after: tuple[int, ...] = ()
     """Of a flow: which of its jobs it needs."""
     whatever: bool = False
-    key: int = 0
+    key: str = ""
+    """Its concurrency key, if its worker has keys."""
 
 
 class OrderPlan(Struct, frozen=True, kw_only=True):

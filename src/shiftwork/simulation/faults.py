@@ -137,6 +137,7 @@ class Faults:
     def end(self) -> None:
         """Put everything right."""
         self._over = True
+        self._world.network.calm = True
         self._store_is_back()
         for machine in self._machines:
             self._connect(machine)

@@ -49,6 +49,8 @@ class Network:
         """How the store is away now."""
         self.order = 0
         """How many calls have taken effect."""
+        self.calm: bool = False
+        """Whether nothing takes long any more."""
         self.doubled: float = 0.0
         """How many of all rings come twice."""
         self.store: Final = MemoryStore("memory://simulated", bells=_Tower(self))
@@ -70,7 +72,7 @@ class Network:
     def way(self) -> float:
         """Return how long something takes one way."""
         pace, draw = self._pace, self._chance.random
-        if draw() < pace.slow_share:
+        if not self.calm and draw() < pace.slow_share:
             return pace.least + draw() * pace.slow
         return pace.least + draw() * 2 * pace.usual
 

@@ -38,6 +38,8 @@ class SimulatedApp(WorkerOrchestrator):
     ) -> None:
         self._apart = apart
         self._host = host
+        self._served: Node | None = None
+        self._ending = False
         self.simulated_store = store
         super().__init__(
             store,
@@ -55,7 +57,7 @@ class SimulatedApp(WorkerOrchestrator):
                 self.register_worker(plan.name, _function(plan, version), plan.options)
 
     def _call(self, worker: str) -> Any:
-        return self.task_of(worker).call(script="0.01")
+        return self.task_of(worker).call(script="0.01", key="")
 
     def task_of(self, worker: str) -> Any:
         """Return a worker by its name."""
@@ -71,6 +73,25 @@ class SimulatedApp(WorkerOrchestrator):
         if self._composition.settings.health_checks:
             node.watch_health(self.control.system.health)
         return node
+
+    async def begin(self) -> None:
+        """Start a node in this process, as `shiftwork run` or as `start` does."""
+        if self._apart == "process":
+            await self.start()
+            return
+        await self.control.store.open_to_change()
+        self._served = node = self._new_node(self._registrations.complete())
+        await node.start()
+
+    async def end(self, grace: float) -> None:
+        """Stop it; a second time, at once."""
+        if self._apart == "process":
+            await self.stop(grace)
+        elif self._served is not None and self._ending:
+            self._served.hurry()
+        elif self._served is not None:
+            self._ending = True
+            await self._served.stop(grace)
 
     def live(self) -> LiveApp:
         """Return what a process for jobs needs of it."""
@@ -100,11 +121,11 @@ def _function(plan: WorkerPlan, version: int) -> Any:
     return act_plainly_2 if plan.act == "plain task" else act_2
 
 
-async def act_2(ctx: Context, script: str, more: int = 0) -> int:
+async def act_2(ctx: Context, script: str, key: str, more: int = 0) -> int:
     """Do what the script says, as the second version of the app has it, with another parameter."""
-    return await act(ctx, script) + more
+    return await act(ctx, script, key) + more
 
 
-def act_plainly_2(ctx: Context, script: str, more: int = 0) -> int:
+def act_plainly_2(ctx: Context, script: str, key: str, more: int = 0) -> int:
     """Do the same as a plain function."""
-    return act_plainly(ctx, script) + more
+    return act_plainly(ctx, script, key) + more

@@ -76,7 +76,7 @@ class SimClient:
         calls: list[Any] = []
         for place, job in enumerate(jobs):
             task = self.app.task_of(job.worker).with_options(job_id=job_id(number, place), **job.options)
-            call = task.call(script=job.script)
+            call = task.call(script=job.script, key=job.key)
             if job.after:
                 call.after(*(calls[before] for before in job.after), whatever=job.whatever)
             calls.append(call)

@@ -28,7 +28,10 @@ class SimNode:
         """The app of the process, once it has started."""
         self.version: int = 1
         """The version of the app from the next start on."""
+        self._leaving = False
         self.starts: int = 0
+        self.refusals: list[str] = []
+        """Why it could not start, each time."""
         self._world = world
         self._episode = episode
         self._plan = plan
@@ -86,15 +89,19 @@ class SimNode:
             host=host_of(world, process, live_app, self._children),
         )
         try:
-            await app.start()
-        except ShiftworkError:
+            await app.begin()
+        except ShiftworkError as error:
+            self.refusals.append(str(error))
             process.die(1)
             return
-        self.app = app
+        self.app, self._leaving = app, False
 
     def _stop(self, process: SimProcess, app: SimulatedApp, grace: float) -> None:
         asyncio.ensure_future(self._leave(process, app, grace))
 
     async def _leave(self, process: SimProcess, app: SimulatedApp, grace: float) -> None:
-        await app.stop(grace)
-        process.die(0)
+        first = not self._leaving
+        self._leaving = True
+        await app.end(grace)
+        if first:
+            process.die(0)

@@ -8,6 +8,7 @@ again: it stops at the await that it has reached.
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import Context, ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
@@ -84,8 +85,6 @@ class SimProcess:
         for task in self._tasks:
             if not task.done():
                 task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001 - it is meant to be so
-                try:
-                    task.get_coro().close()  # type: ignore[union-attr]
-                except (RuntimeError, ValueError):  # it awaits something in a `finally`, or is running
-                    continue
+                with suppress(Exception):  # it awaits something in a `finally`
+                    self._context.copy().run(task.get_coro().close)  # type: ignore[union-attr]
         self._tasks.clear()

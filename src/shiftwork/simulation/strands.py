@@ -29,8 +29,8 @@ class Strands:
         self._idle: list[_Strand] = []
         self._all: list[_Strand] = []
         self._running: _Strand | None = None
-        self._back = threading.Semaphore(0)
-        """Released when the event loop may go on."""
+        self._back = _closed_gate()
+        """Opened when the event loop may go on."""
         self._closing = False
 
     @property
@@ -44,7 +44,7 @@ class Strands:
         if strand is None:
             strand = _Strand(self)
             self._all.append(strand)
-        strand.work = work, context
+        strand.work, strand.process = (work, context), context[PROCESS]
         self._go_on(strand)
 
     def sleep(self, seconds: float) -> None:
@@ -97,6 +97,7 @@ class Strands:
         self._closing = True
         for strand in self._all:
             strand.over = True
+            self._loop.current = strand.process
             self._go_on(strand)
             strand.join()
 
@@ -104,8 +105,9 @@ class Strands:
 class _Strand(threading.Thread):
     def __init__(self, home: Strands) -> None:
         super().__init__(name="shiftwork simulated thread", daemon=True)
-        self.go = threading.Semaphore(0)
+        self.go = _closed_gate()
         self.work: tuple[Callable[[], object], Context] | None = None
+        self.process: SimProcess | None = None
         self.over = False
         self._home = home
         self.start()
@@ -123,6 +125,13 @@ class _Strand(threading.Thread):
             self._home.done(self)
             if self.over:
                 return
+
+
+def _closed_gate() -> threading.Lock:
+    """Return a lock that is taken: one thread opens it by `release`, and another one waits for that by `acquire`."""
+    gate = threading.Lock()
+    gate.acquire()
+    return gate
 
 
 class SimThreads(JobThreads):

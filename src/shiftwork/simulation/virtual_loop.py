@@ -124,7 +124,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
 
     def _put(self, handle: Due) -> None:
         process = handle.process
-        if process.alive:
+        if process.alive and not self._closed:
             if not process.due and process.runs:
                 self._ready.append(process)
             process.due.append(handle)

@@ -117,6 +117,8 @@ class World:
         self.loop.close()
         self.strands.close()
         for process in self.processes:
+            self.loop.current = process
             process.dispose()
+        self.loop.current = None
         for callback in self._at_end:
             callback()
