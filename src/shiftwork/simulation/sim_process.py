@@ -31,7 +31,11 @@ class SimProcess:
         self.pid = pid
         self.alive: bool = True
         self.frozen: bool = False
-        self.off: int = 0
+        self.runs: bool = True
+        """Whether it can do something now."""
+        self.listed: bool = False
+        """Whether it is in the loop's list of those that have something to do."""
+        self._off = 0
         """How often it was taken off the processor in the middle of something, and has not got it back."""
         self.due: Final[deque[Due]] = deque()
         """What it does next, in order."""
@@ -43,10 +47,18 @@ class SimProcess:
         self._context = Context()
         self._context.run(PROCESS.set, self)
 
-    @property
-    def runs(self) -> bool:
-        """Whether it can do something now."""
-        return self.alive and not self.frozen and not self.off
+    def freeze(self) -> None:
+        """Stop until it thaws."""
+        self.frozen, self.runs = True, False
+
+    def thaw(self) -> None:
+        """Go on."""
+        self.frozen, self.runs = False, self.alive and not self._off
+
+    def lose_processor(self) -> None:
+        """Stop in the middle of something."""
+        self._off += 1
+        self.runs = False
 
     def context(self) -> Context:
         """Return a context for something that begins in this process."""
@@ -66,18 +78,20 @@ class SimProcess:
         """End now, or as soon as the processor is given back."""
         if not self.alive:
             return
-        if self.off:
+        if self._off:
             self._doomed = status if self._doomed is None else self._doomed
             return
-        self.alive, self.status = False, status
+        self.alive = self.runs = False
+        self.status = status
         self.due.clear()
         for callback in self._on_death:
             callback(status)
 
     def back(self) -> None:
         """Have the processor again."""
-        self.off -= 1
-        if not self.off and self._doomed is not None:
+        self._off -= 1
+        self.runs = self.alive and not self._off and not self.frozen
+        if not self._off and self._doomed is not None:
             self.die(self._doomed)
 
     def dispose(self) -> None:

@@ -58,7 +58,7 @@ class Strands:
         """Take the whole process off the processor, in a thread, for this long."""
         strand = self._running
         assert strand is not None  # noqa: S101 - as above
-        process.off += 1
+        process.lose_processor()
         self._loop.call_later(seconds, self._regain, strand, process, context=self._home.context())
         self._wait(strand)
 

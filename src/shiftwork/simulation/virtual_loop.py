@@ -33,23 +33,27 @@ class Due(asyncio.TimerHandle):
     __slots__ = ("process",)
 
     def __init__(  # not the base's, which asks the loop for its debug mode each time
-        self, loop: "VirtualLoop", when: float, callback: Callable[..., Any], args: tuple[Any, ...], context: Context
+        self, when: float, callback: Callable[..., Any], args: tuple[Any, ...], context: Context
     ) -> None:
-        self._loop = loop
         self._when = when
         self._callback: Callable[..., Any] | None = callback
         self._args: tuple[Any, ...] | None = args
         self._context = context
         self._cancelled = False
-        self._scheduled = False
-        self._repr = None
-        self._source_traceback = None
         self.process: SimProcess = context[PROCESS]
+
+    def __repr__(self) -> str:
+        return f"{self._callback} of {self.process.name}"
 
     def cancel(self) -> None:
         """Do not call it."""
         self._cancelled = True
         self._callback = self._args = None
+
+    def call(self) -> None:
+        """Call it."""
+        assert self._callback is not None and self._args is not None  # noqa: S101, PT018 - it was not cancelled
+        self._context.run(self._callback, *self._args)
 
 
 class VirtualLoop(asyncio.AbstractEventLoop):
@@ -67,10 +71,9 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self._timers: list[tuple[float, int, Due]] = []
         self._made = 0
         self._ready: list[SimProcess] = []
-        """The processes that can go on."""
+        """The processes that have something to do and can do it."""
         self._closed = False
         self._depth = 0
-        self._at_once = 0
 
     # ── what it runs ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -79,55 +82,68 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         asyncio._set_running_loop(self)
         try:
             while not over():
-                if not self._step(latest):
-                    return False
+                self._run_ready()
+                if not self._pass_time(latest):
+                    return over()
         finally:
             asyncio._set_running_loop(None)
         return True
 
-    def _step(self, latest: float) -> bool:
-        """Do one thing; False if nothing is to be done up to this time, which has come then."""
-        ready = self._ready
-        if not ready:
-            return self._pass_time(latest)
-        place = int(self._draw() * len(ready)) if len(ready) > 1 else 0
-        process = ready[place]
-        if not process.due or not process.runs:
-            ready[place] = ready[-1]
-            ready.pop()
-            return True
-        handle = process.due.popleft()
-        if not handle._cancelled:
-            self.callbacks += 1
-            self._at_once += 1
-            if self._at_once > MOST_AT_ONCE:
+    def _run_ready(self) -> None:
+        """Do everything that can be done now."""
+        ready, draw, callbacks = self._ready, self._draw, self.callbacks
+        while ready:
+            process = ready[int(draw() * len(ready))] if len(ready) > 1 else ready[0]
+            due = process.due
+            if not due or not process.runs:
+                self._unlist(process)
+                continue
+            handle = due.popleft()
+            if not due:
+                self._unlist(process)
+            if not handle._cancelled:
+                self.callbacks += 1
+                self.current = process
+                try:
+                    handle.call()
+                except Exception as error:  # noqa: BLE001 - whatever it is, others go on
+                    self.surprises.append({"message": f"in {handle!r}", "exception": error})
+                self.current = None
+            if self.callbacks - callbacks > MOST_AT_ONCE:
                 message = f"time does not pass: the last thing that happened is {handle!r}"
                 raise StuckError(message)
-            self.current = process
-            handle._run()
-            self.current = None
-        return True
 
     def _pass_time(self, latest: float) -> bool:
+        """Let time pass until something is to be done; False if that is later than this time, which has come then."""
         timers = self._timers
         while timers and timers[0][2]._cancelled:
             heappop(timers)
         if not timers or timers[0][0] > latest:
             self._now = max(self._now, latest)
             return False
-        self._at_once = 0
         when = timers[0][0]
-        self._now = max(self._now, when)
+        if when > self._now:
+            self._now = when
         while timers and timers[0][0] <= when:
-            self._put(heappop(timers)[2])
+            handle = heappop(timers)[2]
+            if not handle._cancelled:
+                self._put(handle)
         return True
 
     def _put(self, handle: Due) -> None:
         process = handle.process
         if process.alive and not self._closed:
-            if not process.due and process.runs:
-                self._ready.append(process)
             process.due.append(handle)
+            if not process.listed and process.runs:
+                self._list(process)
+
+    def _list(self, process: SimProcess) -> None:
+        process.listed = True
+        self._ready.append(process)
+
+    def _unlist(self, process: SimProcess) -> None:
+        process.listed = False
+        self._ready.remove(process)
 
     def preempt(self, seconds: float) -> None:
         """Take the process that runs off the processor for this long, in the middle of what it does."""
@@ -135,13 +151,14 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         if process is None or self._depth >= DEEPEST or not process.runs:
             return
         self._depth += 1
-        process.off += 1
+        process.lose_processor()
         task = asyncio.current_task(self)
         if task is not None:
             asyncio._leave_task(self, task)
         until = self._now + seconds
-        while self._step(until):
-            pass
+        self._run_ready()
+        while self._pass_time(until):
+            self._run_ready()
         if task is not None:
             asyncio._enter_task(self, task)
         process.back()
@@ -157,17 +174,17 @@ class VirtualLoop(asyncio.AbstractEventLoop):
 
     def freeze(self, process: SimProcess) -> None:
         """Stop a process until it thaws."""
-        process.frozen = True
+        process.freeze()
 
     def thaw(self, process: SimProcess) -> None:
         """Let a process go on."""
-        process.frozen = False
+        process.thaw()
         self.wake(process)
 
     def wake(self, process: SimProcess) -> None:
         """Let a process go on with what is due, if it can."""
-        if process.due and process.runs and process not in self._ready:
-            self._ready.append(process)
+        if process.due and process.runs and not process.listed:
+            self._list(process)
 
     def put_off(self, of: Callable[[SimProcess], bool], seconds: float) -> None:
         """Let the timers of these processes come later: their machine has slept."""
@@ -184,8 +201,13 @@ class VirtualLoop(asyncio.AbstractEventLoop):
 
     def call_soon(self, callback: Callable[..., Any], *args: Any, context: Context | None = None) -> asyncio.Handle:
         """Call back next, in the process of this context."""
-        handle = Due(self, self._now, callback, args, context or copy_context())
-        self._put(handle)
+        handle = Due(self._now, callback, args, context or copy_context())
+        process = handle.process
+        if process.alive and not self._closed:
+            process.due.append(handle)
+            if not process.listed and process.runs:
+                process.listed = True
+                self._ready.append(process)
         return handle
 
     def call_soon_threadsafe(
@@ -198,13 +220,17 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self, delay: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
         """Call back after this long."""
-        return self.call_at(self._now + delay, callback, *args, context=context)
+        when = self._now + delay
+        handle = Due(when, callback, args, context or copy_context())
+        self._made += 1
+        heappush(self._timers, (when, self._made, handle))
+        return handle
 
     def call_at(
         self, when: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
         """Call back at this time."""
-        handle = Due(self, when, callback, args, context or copy_context())
+        handle = Due(when, callback, args, context or copy_context())
         self._made += 1
         heappush(self._timers, (when, self._made, handle))
         return handle
