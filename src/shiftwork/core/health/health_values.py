@@ -231,7 +231,7 @@ def _place(problem: Problem) -> tuple[bool, bool, bool, float, str, str]:
 
 
 def integrity(records: Sequence[str], damages: Sequence[str] = ()) -> Finding:
-    """Return the finding "integrity": which small records cannot be read, and what is wrong with the data as such."""
+    """Return the finding "integrity": which docs cannot be read, and what is wrong with the data as such."""
     if not records and not damages:
         return Finding("ok")
     remedy = sentence("stop every node, copy the data for safety, then restore a backup")

@@ -4,18 +4,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from shiftwork.core.jobs.transitions import STATUSES
-from shiftwork.core.model.jobs import JobStatus
-from shiftwork.core.observing.pool_stats import PoolStats, Stats, WorkerStats
+from shiftwork.core.observing.pool_stats import COUNTED_STATUSES, PoolStats, Stats, WorkerStats
 
-COUNTED: Final = {
-    JobStatus.SCHEDULED: "scheduled",
-    JobStatus.FAILED: "retrying",
-    JobStatus.WAITING: "waiting",
-    JobStatus.QUEUED: "queued",
-    JobStatus.PROCESSING: "processing",
-    JobStatus.DEAD: "dead",
-}
-"""The statuses that statistics count, and the name of each count."""
 Number = type[int] | type[float]
 OF_POOLS: Final[dict[str, tuple[str, Number]]] = {
     "a": ("added", int),
@@ -62,7 +52,7 @@ def read_stats(reply: Sequence[Any]) -> Stats:
 
 
 def _count(numbers: PoolStats | WorkerStats, name: str, n: int) -> None:
-    status = COUNTED.get(STATUSES[int(name[0])])
+    status = COUNTED_STATUSES.get(STATUSES[int(name[0])])
     if status is not None:
         setattr(numbers, status, n)
 

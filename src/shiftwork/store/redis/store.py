@@ -60,7 +60,7 @@ class RedisStore:
         self._listener = BellListener(address, self._prefix, self._origin, self._bells)
         self._client = RedisClient(address, self._prefix, on_loss=self._bells.ring_all, on_move=self._listener.move)
         self._batchers: weakref.WeakKeyDictionary[RedisConnection, AddBatcher] = weakref.WeakKeyDictionary()
-        self._line = BlockingLine(address, self._prefix, "add_one")
+        self._line = BlockingLine(address, self._prefix, "add_one_fast")
         self._is_open = False
         weakref.finalize(self, self._listener.stop).atexit = False
         weakref.finalize(self, self._line.close).atexit = False
@@ -125,7 +125,7 @@ class RedisStore:
         self, pool: str, arguments: Sequence[bytes], connection: RedisConnection, batcher: AddBatcher
     ) -> bool:
         """Add a job by a script of its own. False if its id is taken: then nothing has happened."""
-        sent = self._client.send("add_one", self._origin, *arguments, at_once=True, connection=connection)
+        sent = self._client.send("add_one_fast", self._origin, *arguments, at_once=True, connection=connection)
         topics = (f"pool:{pool}",)
         self._bells.ring_here(topics)  # a claim of this event loop follows on the same connection
         if not await batcher.add_alone(sent):
@@ -155,11 +155,11 @@ class RedisStore:
     async def claim(
         self, instance: str, pool: str, n: int, now: float, workers: Collection[str], *, edition: str | None = None
     ) -> Claims:
-        crew = digest(workers)
-        wanted = {"digest": crew} if crew else list(workers)
+        workers_digest = digest(workers)
+        wanted = {"digest": workers_digest} if workers_digest else list(workers)
         next_at, taken = await self._write("claim", now, instance, pool, n, wanted, edition or False)
         if next_at == b"unknown":
-            told = {"digest": crew, "names": list(workers)}
+            told = {"digest": workers_digest, "names": list(workers)}
             next_at, taken = await self._write("claim", now, instance, pool, n, told, edition or False)
         if next_at == b"stale":
             return Claims([], stale=True)
@@ -256,7 +256,7 @@ class RedisStore:
     async def drop(self, name: str, holder: str) -> None:
         await self._run("drop", name, holder)
 
-    # ── small versioned records ──────────────────────────────────────────────────────────────────────────────────
+    # ── docs ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def docs(self, *kinds: str) -> list[Doc]:
         if not kinds:
