@@ -184,7 +184,7 @@ async def test_all_that_match_are_queued_again(stage: Stage) -> None:
     board = (await app.get_pool_dashboard())["default"]
     assert (board["completed"], board["dead"]) == (10, 10)
     assert await app.retry_jobs() == 10
-    assert await app.retry_jobs(worker="no_node") == 0
+    assert await app.retry_jobs(worker="nobody") == 0
 
 
 async def test_all_that_match_are_discarded_and_no_others(stage: Stage) -> None:

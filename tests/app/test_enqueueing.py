@@ -394,8 +394,8 @@ async def test_a_wrong_argument_is_refused_in_the_callers_thread(stage: Stage) -
 async def test_after_a_failed_start_and_after_a_stop_it_still_works(stage: Stage) -> None:
     app = WorkerOrchestrator("memory://")
     work = task_of(app)
-    app.register_worker("bad", lambda: None, depends_on=["no_node"])
-    with pytest.raises(Exception, match="no_node"):
+    app.register_worker("bad", lambda: None, depends_on=["nobody"])
+    with pytest.raises(Exception, match="nobody"):
         await app.start()
     job = await asyncio.to_thread(work.enqueue_blocking, 1)
     assert job.status is JobStatus.QUEUED
@@ -434,7 +434,7 @@ async def test_jobs_are_found_by_what_they_are(stage: Stage, clock: ManualClock)
     assert await found(error="no route") == {old.id}
     assert await found(created_after=middle) == {new.id, mail.id}
     assert await found(created_before=middle) == {old.id}
-    assert await found(ids=[old.id, "no_node"]) == {old.id}
+    assert await found(ids=[old.id, "nobody"]) == {old.id}
     newest_first = await app.find_jobs(limit=2)
     assert {job.id for job in newest_first} == {new.id, mail.id}
     assert await found(after=newest_first[-1].id) == {old.id}
@@ -473,7 +473,7 @@ async def test_a_job_nobody_knows(stage: Stage) -> None:
     app = stage.app()
     for ask in (app.get_job, app.explain_job, app.cancel_job, app.retry_job, app.discard_job):
         with pytest.raises(UnknownJobError, match="no job has the id 'nobody'"):
-            await ask("no_node")
+            await ask("nobody")
 
 
 async def test_a_handle_of_a_job_that_is_gone(stage: Stage) -> None:

@@ -229,7 +229,7 @@ async def test_a_pool_nobody_registered(stage: Stage) -> None:
 async def test_several_problems_are_told_together(stage: Stage) -> None:
     app = stage.app()
     app.register_worker("a", nothing, pool="nowhere")
-    app.register_worker("b", nothing, depends_on=["no_node"])
+    app.register_worker("b", nothing, depends_on=["nobody"])
     await refused(app, ConfigurationError, "'nowhere'", "'nobody'")
 
 

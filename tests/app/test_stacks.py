@@ -100,7 +100,7 @@ async def test_only_a_running_job_has_a_stack(stage: Stage) -> None:
     ):
         await app.job_stack(job.id)
     with pytest.raises(UnknownJobError):
-        await app.job_stack("no_node")
+        await app.job_stack("nobody")
     assert await app.events() == []
 
 

@@ -245,8 +245,8 @@ def test_the_runs_of_a_worker_over_time() -> None:
     assert found.p95 is not None
     assert found.p50 < found.p95 <= 0.2
     assert (found.minutes[0].completed, found.minutes[0].failed, found.minutes[0].longest) == (1, 1, 80)
-    assert worker_runs([hour()], "resize", 0) == worker_runs([], "no_node", 0)
-    assert worker_runs([], "no_node", 0).p95 is None
+    assert worker_runs([hour()], "resize", 0) == worker_runs([], "nobody", 0)
+    assert worker_runs([], "nobody", 0).p95 is None
 
 
 def test_minutes_without_run_times_still_count() -> None:

@@ -16,7 +16,7 @@ async def test_a_topic_rings_only_those_who_listen_to_it() -> None:
     bells = Bells()
     heard, unheard = bells.listen({"a", "b"}), bells.listen({"c"})
     other = asyncio.ensure_future(unheard.wait())
-    bells.ring(["b", "no_node"])
+    bells.ring(["b", "nobody"])
     await soon(heard.wait(), "the bell of b")
     assert await pending(other)
     bells.ring_all()

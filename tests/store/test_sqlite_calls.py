@@ -114,7 +114,7 @@ async def test_a_failing_call_harms_no_other(store: SqliteStore) -> None:
 
 async def test_what_a_failing_call_did_is_undone(store: SqliteStore) -> None:
     def add_and_fail(session: SqliteSession) -> None:
-        session.workers.number("no_node")
+        session.workers.number("nobody")
         session.db.execute("DELETE FROM jobs")
         session.count(1, 1, 2, 40)
         session.ring("pool:p")
@@ -129,9 +129,9 @@ async def test_what_a_failing_call_did_is_undone(store: SqliteStore) -> None:
     waiting = asyncio.create_task(bell.wait())
     await store.get(["1"])
     assert not waiting.done()
-    await add(store, job("2", worker="no_node"))
+    await add(store, job("2", worker="nobody"))
     await waiting
-    assert await claim_ids(store, workers=["no_node"]) == ["2"]
+    assert await claim_ids(store, workers=["nobody"]) == ["2"]
 
 
 async def test_a_job_that_cannot_be_stored_fails_alone(store: SqliteStore) -> None:

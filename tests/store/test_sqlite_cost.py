@@ -62,7 +62,7 @@ async def cost_of_a_round(store: SqliteStore, steps: Steps) -> int:
 
 
 CROWDS = {
-    "no_node": "",
+    "nobody": "",
     "scheduled": "UPDATE jobs SET status = 0 WHERE worker <> 1",
     "failed": "UPDATE jobs SET status = 1 WHERE worker <> 1",
     "parked": "UPDATE jobs SET parked = 1, key = 'k' WHERE worker <> 1",
@@ -73,7 +73,7 @@ CROWDS = {
 }
 
 
-@pytest.mark.parametrize("crowd", [name for name in CROWDS if name != "no_node"])
+@pytest.mark.parametrize("crowd", [name for name in CROWDS if name != "nobody"])
 @pytest.mark.parametrize("gated", [False, True], ids=["open", "gated"])
 async def test_a_crowd_costs_nothing(store: SqliteStore, crowd: str, *, gated: bool) -> None:
     steps = Steps()
