@@ -18,6 +18,7 @@ class Tally(Struct, kw_only=True):
     """What is wrong, by the names of the cases."""
     skipped: dict[str, str] = {}
     """Why a case was left out, or differs by decision, by the names of the cases."""
+    note: str = ""
 
     @property
     def cases(self) -> int:
@@ -30,7 +31,9 @@ def lines(tallies: Sequence[Tally]) -> Iterator[str]:
         for word, found in (("failed", tally.failed), ("skipped", tally.skipped)):
             for name, why in found.items():
                 yield f"{tally.suite}: {word}: {name}: {' '.join(why.split())}"
-    if any(tally.failed or tally.skipped for tally in tallies):
+        if tally.note:
+            yield f"{tally.suite}: {tally.note}"
+    if any(tally.failed or tally.skipped or tally.note for tally in tallies):
         yield ""
     rows = [("suite", "version", "passed", "failed", "skipped")]
     rows += [

@@ -121,7 +121,7 @@ def delivered() -> None:
     received: list[tuple[dict[str, str], bytes]] = []
 
     class Receiver(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:  # noqa: N802 - the name is the protocol's
+        def do_POST(self) -> None:
             received.append((dict(self.headers.items()), self.rfile.read(int(self.headers["Content-Length"]))))
             self.send_response(204 if len(received) > 1 else 503)
             self.end_headers()

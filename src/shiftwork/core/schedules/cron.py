@@ -165,17 +165,30 @@ _NICKNAMES: Final = {
 
 
 _WEEKDAYS: Final = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
+_MONTHS: Final = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
+_NUMBERS: Final = {
+    name: str(n) for names, first in ((_WEEKDAYS, 0), (_MONTHS, 1)) for n, name in enumerate(names, first)
+}
 _LAST_WEEKDAY: Final = re.compile(rf"\b([0-7]|{'|'.join(_WEEKDAYS)})#L\b", re.IGNORECASE)
+_STEPS: Final = re.compile(r"(?<![^\s,])(\w+)-(\w+)/0*[1-9][0-9]*(?![^\s,])")
 
 
 def five_fields(expression: str) -> str:
-    """Return a cron expression as cronsim reads it: "@daily" written out, and "FRI#L" as "5L"."""
-    return _NICKNAMES.get(expression.strip().lower()) or _LAST_WEEKDAY.sub(_last_weekday, expression)
+    """Return a cron expression as cronsim reads it: with "@daily" written out, "FRI#L" as "5L", and "9-9/5" as "9".
+
+    cronsim knows no "FRI#L", and takes a step through a range of one value for one that runs to the end of the field.
+    """
+    written_out = _NICKNAMES.get(expression.strip().lower(), expression)
+    return _STEPS.sub(_steps, _LAST_WEEKDAY.sub(lambda found: f"{_number(found[1])}L", written_out))
 
 
-def _last_weekday(found: re.Match[str]) -> str:
-    day = found[1].upper()
-    return f"{_WEEKDAYS.index(day) if day in _WEEKDAYS else day}L"
+def _steps(found: re.Match[str]) -> str:
+    first, last = _number(found[1]), _number(found[2])
+    return first if first == last else found[0]
+
+
+def _number(text: str) -> str:
+    return _NUMBERS.get(text.upper(), text.lstrip("0") or "0")
 
 
 _BAD_FIELDS: Final = {
