@@ -7,7 +7,7 @@ writes nothing; the leader's `PoolPlanner` gathers the facts and writes the plan
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct, field
@@ -19,7 +19,7 @@ from shiftwork.core.model.jobs import JobPriority
 from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.observing.beats import Beat
 from shiftwork.core.observing.pool_stats import PoolStats, WorkerStats
-from shiftwork.core.scaling.backlog import Backlog, backlog, largest_gate
+from shiftwork.core.scaling.backlog import Backlog, backlog, largest_gate, unserved
 from shiftwork.core.scaling.bounds import Bounds, bounds_at
 from shiftwork.core.scaling.demand import WorkerWindow, observe, pool_demand
 from shiftwork.core.scaling.placement import NodeCapacity, Placement, Want, place
@@ -67,6 +67,8 @@ class PlanFacts(Struct, frozen=True, kw_only=True):
     """The pool of each worker. Without it, nothing is known about how long jobs of the pool take."""
     admission: Facts = field(default_factory=Facts)
     """What gates say about workers with queued jobs. A worker without a lane here has no gates."""
+    unknown: Collection[str] = ()
+    """The workers with queued jobs that no live node has."""
     beats: Sequence[Beat]
     """The beats of all live instances; those of nodes have a `machine`."""
     priorities: Mapping[str, JobPriority]
@@ -212,11 +214,13 @@ def _load(name: str, facts: PlanFacts, windows: Mapping[str, WorkerWindow], slot
 
 def _backlogs(facts: PlanFacts, windows: Mapping[str, WorkerWindow], *, full: bool) -> dict[str, Backlog]:
     """Return what holds the queued jobs of each of these workers that has any."""
-    known = facts.admission
+    known, queued = facts.admission, {name: facts.workers[name].queued for name in windows}
     return {
-        name: backlog(name, facts.workers[name], known, facts.now, run_seconds=window.run_seconds, full=full)
+        name: unserved(name, queued[name])
+        if name in facts.unknown
+        else backlog(name, facts.workers[name], known, facts.now, run_seconds=window.run_seconds, full=full)
         for name, window in windows.items()
-        if name in known.lanes and facts.workers[name].queued
+        if queued[name] and (name in facts.unknown or name in known.lanes)
     }
 
 
