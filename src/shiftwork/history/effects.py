@@ -43,7 +43,7 @@ class Effect(Struct, gc=False):
         return self.until < other.since
 
 
-class Scale:
+class Positions:
     """The positions of a history: those of effects, and those of lines that are no calls."""
 
     def __init__(self, effects: Iterable[Effect]) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from shiftwork.history.effects import Effect, Scale
+from shiftwork.history.effects import Effect, Positions
 from shiftwork.history.lines import BeatArgs, Expected, Fault, Opened, PlaceArgs
 from shiftwork.history.policies import Policies
 from shiftwork.history.stories import JobStory, Tenure
@@ -90,11 +90,11 @@ class RecordedHistory:
         self.expected: tuple[int, Expected] | None = None
         """What a harness says it expects, and in which line."""
         self.lines = 0
-        self.scale = Scale(())
+        self.positions = Positions(())
 
     def close(self) -> None:
         """Give every effect its position: all lines are in."""
-        self.scale = Scale(self.effects)
+        self.positions = Positions(self.effects)
         self.effects = []
 
     @cached_property

@@ -10,7 +10,7 @@ from shiftwork.core.words import counted
 from shiftwork.history.gathered import RecordedHistory
 from shiftwork.history.refutation import Refutation, Rule
 from shiftwork.history.rules.attempts import counts_kept, within_limits
-from shiftwork.history.rules.beginnings import begun
+from shiftwork.history.rules.begun_runs import begun
 from shiftwork.history.rules.fences import current_fences, fences_grow, old_fences
 from shiftwork.history.rules.holding import ended_jobs, one_holder, one_run
 from shiftwork.history.rules.losses import nothing_lost
@@ -31,7 +31,7 @@ RULES: Final[Mapping[str, Rule]] = {
     )
 }
 """Every rule, by its name."""
-MOST_SHOWN: Final = 100
+REFUTATIONS_KEPT: Final = 100
 """How many refutations of one rule are kept: the first of them say what is wrong."""
 
 Report = Callable[[str, int, int], None]
@@ -46,7 +46,7 @@ class Judgement(Struct, frozen=True):
     jobs: int
     runs: int
     refutations: list[Refutation]
-    """At most `MOST_SHOWN` of each rule."""
+    """At most `REFUTATIONS_KEPT` of each rule."""
     rules: dict[str, str]
     """Each rule, and what it proves, in one sentence."""
 
@@ -71,7 +71,7 @@ def judge(history: RecordedHistory, report: Report | None = None, rules: Mapping
     for done, (name, rule) in enumerate(rules.items()):
         if report is not None:
             report(name, done, len(rules))
-        found += islice(rule(history), MOST_SHOWN)
+        found += islice(rule(history), REFUTATIONS_KEPT)
     if report is not None:
         report("judged", len(rules), len(rules))
     return Judgement(
