@@ -69,8 +69,8 @@ def jobs(
 ) -> None:
     """List jobs, newest or oldest first. A queued job has its position, and about when it starts."""
     given = {name: value for name, value in wanted.items() if value} | {"limit": limit}
-    searched = {"payload": payload, "waits_for_signal": waits_for_signal or None}
-    by_reading = {name: value for name, value in searched.items() if value is not None}
+    by_reading: dict[str, Any] = {} if payload is None else {"payload": payload}
+    by_reading |= {"waits_for_signal": True} if waits_for_signal else {}
 
     async def find(control: Control) -> ListedJobs:
         between = {"created_after": since, "created_before": until}
