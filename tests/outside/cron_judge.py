@@ -36,7 +36,7 @@ def judged(node: str, folder: Path, seed: int = 1) -> Tally:
     patterns = [pattern(dice) for _ in range(PATTERNS)]
     asked = json.dumps({"after": AFTER, "count": FIRES, "patterns": patterns})
     module = folder / "node_modules" / "croner" / "dist" / "croner.js"
-    command = [node, HERE / "judge.mjs", module.resolve().as_uri()]
+    command = [node, str(HERE / "judge.mjs"), module.resolve().as_uri()]
     told = subprocess.run(command, input=asked, capture_output=True, text=True, check=True).stdout
     tally = Tally(suite="croner, random expressions", version=VERSION)
     for text, theirs in zip(patterns, json.loads(told), strict=True):

@@ -5,6 +5,7 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from threading import Event, Thread
 from typing import Any, Final
 from uuid import uuid4
@@ -112,7 +113,7 @@ class Shop:
             for job in jobs:
                 if status is JobStatus.CANCELLED:
                     await self.app.cancel_job(job.id)
-                await eventually(lambda id=job.id, to=status: self._is(id, to), f"a job that is {status}")
+                await eventually(partial(self._is, job.id, status), f"a job that is {status}")
             found[str(status)] = [job.id for job in jobs]
         waiting = await self.app.enqueue_many([self.wait.call()] * OF_EACH)
         return found | {"waiting for a signal": [job.id for job in waiting]}

@@ -80,7 +80,7 @@ def _downloaded(name: str, release: str, place: Path) -> list[Path]:
         assert found is not None, f"{REQUIREMENTS} does not name {name}"
         place.mkdir(parents=True, exist_ok=True)
         (place / "requirements.txt").write_text(found[0])
-        options = ["--quiet", "--no-deps", "--no-binary", ":all:", "--require-hashes", "--dest", place]
+        options = ["--quiet", "--no-deps", "--no-binary", ":all:", "--require-hashes", "--dest", str(place)]
         _run([JUDGES, "-m", "pip", "download", *options, "-r", place / "requirements.txt"])
     return list(place.glob(wanted))
 

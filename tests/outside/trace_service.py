@@ -74,7 +74,7 @@ async def _enqueued(scope: MutableMapping[str, Any], wanted: dict[str, Any]) -> 
     async def receive() -> dict[str, Any]:
         return next(told)
 
-    async def send(message: dict[str, Any]) -> None:
+    async def send(message: MutableMapping[str, Any]) -> None:
         parts.append(message.get("body", b""))
 
     path = "/api/v1/jobs"

@@ -23,7 +23,7 @@ BY_OTHERS: Final = {
 }
 """Where what we call is at fault: we carry such keys, as tests/outside/test_trace_context.py shows."""
 
-_ENDED: Final = re.compile(r"^(test_\w+) .*?\.\.\. (ok|FAIL|ERROR|skipped.*)$", re.MULTILINE | re.DOTALL)
+_ENDED: Final = re.compile(r"^(test_\w+) .*?\.\.\. (ok|FAIL|ERROR|skipped[^\n]*)$", re.MULTILINE | re.DOTALL)
 
 
 def harness(python: Path, checkout: Path) -> Tally:
