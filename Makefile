@@ -15,7 +15,7 @@ PEERS_STAMP := $(PEERS)/.stamp
 # What `make site` builds the documentation site with, likewise.
 SITE := build/site-env-$(VERSION)
 SITE_STAMP := $(SITE)/.stamp
-# What judges in `make outside`, likewise: with the newest Python that is here, because Django 6 needs 3.12.
+# What judges in `make outside`, likewise: with a newer Python if there is one, because Django 6 needs 3.12.
 JUDGES := build/outside/judges
 JUDGES_STAMP := $(JUDGES)/.stamp
 # What `make wheel` examines the packages with, likewise.

@@ -1,15 +1,18 @@
-"""A shop that is open, with something behind every route of its HTTP API."""
+"""A shop that is open, with something behind every route of its HTTP API.
+
+`python -m tests.outside.open_shop STORE` serves it: `OpenShop` starts that.
+"""
 
 import asyncio
 import socket
+import subprocess
+import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
-from threading import Event, Thread
-from typing import Any, Final
+from typing import Any, Final, Self
 from uuid import uuid4
 
+import msgspec
 import uvicorn
 from msgspec import Struct
 
@@ -167,47 +170,56 @@ async def _wait(ctx: Context) -> Any:
 
 
 class OpenShop:
-    """A shop whose API is served on a real socket, by a thread of its own."""
+    """A shop that is open in a process of its own, as long as this block lasts."""
 
     def __init__(self, store: str) -> None:
-        self.shop = Shop(store)
+        command = [sys.executable, "-m", "tests.outside.open_shop", store]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
         self.url = ""
-        self._loop = asyncio.new_event_loop()
-        self._open = Event()
-        self._site = Site(self.shop.app.control, identify=_anybody, rate=UNLIMITED)
-        self._server = uvicorn.Server(uvicorn.Config(Api(self._site), log_level="error", lifespan="off"))
+
+    def __enter__(self) -> Self:
+        self.url = self._answer()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate()  # which closes its input
 
     def fill(self) -> Known:
         """Undo what requests have changed, and make new things of every kind."""
-        return asyncio.run_coroutine_threadsafe(self._fill(), self._loop).result(120)
+        assert self._process.stdin is not None
+        print(file=self._process.stdin, flush=True)
+        return msgspec.json.decode(self._answer(), type=Known)
 
-    async def _fill(self) -> Known:
-        await self.shop.reopen()
-        return await self.shop.fill()
+    def _answer(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().strip()
 
-    @contextmanager
-    def serving(self) -> Iterator[None]:
-        thread = Thread(target=self._loop.run_until_complete, args=[self._serve()])
-        thread.start()
-        assert self._open.wait(30)
-        try:
-            yield
-        finally:
-            self._server.should_exit = True
-            thread.join()
-            self._loop.close()
 
-    async def _serve(self) -> None:
-        store = await self.shop.app.control.store.open()
-        await put(store, past(time.time(), 70, lambda _: 10, pool="images", worker="resize"))
-        await self.shop.app.start()
-        with socket.create_server(("127.0.0.1", 0)) as listening:
-            self.url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-            self._open.set()
-            await self._server.serve([listening])
-        await self._site.close()
-        await self.shop.app.stop(timeout_seconds=0)
+async def main(store: str) -> None:
+    """Open the shop, and print its address. Each line of the input fills it; at the end of the input it closes."""
+    shop = Shop(store)
+    opened = await shop.app.control.store.open()
+    await put(opened, past(time.time(), 70, lambda _: 10, pool="images", worker="resize"))
+    await shop.app.start()
+    site = Site(shop.app.control, identify=_anybody, rate=UNLIMITED)
+    server = uvicorn.Server(uvicorn.Config(Api(site), log_level="error", lifespan="off"))
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        serving = asyncio.create_task(server.serve([listening]))
+        print(f"http://127.0.0.1:{listening.getsockname()[1]}", flush=True)
+        while await asyncio.to_thread(sys.stdin.readline):
+            await shop.reopen()
+            print(msgspec.json.encode(await shop.fill()).decode(), flush=True)
+        server.should_exit = True
+        await serving
+    await site.close()
+    await shop.app.stop(timeout_seconds=0)
 
 
 def _anybody(_: Any) -> Visitor:
     return Visitor(name="tester", role="operate", via="host")
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1]))

@@ -63,10 +63,8 @@ QUERIES: Final[dict[str, dict[str, Any]]] = {"GET /schedule-preview": {"cron": "
 
 def main(examples: int) -> None:
     """Print the tally."""
-    with tempfile.TemporaryDirectory() as folder:
-        shop = OpenShop(f"sqlite:///{folder}/jobs.db")
-        with shop.serving():
-            tally = run(shop, examples)
+    with tempfile.TemporaryDirectory() as folder, OpenShop(f"sqlite:///{folder}/jobs.db") as shop:
+        tally = run(shop, examples)
     print(msgspec.json.encode(tally).decode())
 
 

@@ -90,7 +90,7 @@ class RecordedHistory:
         self.expected: tuple[int, Expected] | None = None
         """What a harness says it expects, and in which line."""
         self.lines = 0
-        self.positions = Positions(())
+        self.positions: Positions = Positions(())
 
     def close(self) -> None:
         """Give every effect its position: all lines are in."""
