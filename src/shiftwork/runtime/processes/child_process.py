@@ -99,6 +99,8 @@ class ChildProcess:
     ) -> None:
         """Run jobs from now on, and write down what is called here if there is a recorder."""
         self._callees = callees
+        if recorder is not None:
+            self.link.before_send = recorder.flush
         services = context_services(
             store, self.clock, report=self._progress.report, middleware=middleware, recorder=recorder
         )
