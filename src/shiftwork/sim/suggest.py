@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from shiftwork.core.model.workers import PoolConfig
+from shiftwork.sim.fixed_size import FAST_ENOUGH
 from shiftwork.sim.scenario import Configuration, Scenario, Target
 from shiftwork.sim.simulate import Day, simulate
 from shiftwork.sim.simulated import MAY_WAIT_LONGER, Simulated, missed, waits_of
@@ -25,8 +26,6 @@ WORTH: Final = 0.005
 """The share of its slot-hours that a change of a pool must save."""
 MOST_RAISES: Final = 8
 """How often the maximum of a pool that misses its targets is raised by a quarter."""
-FAST_ENOUGH: Final = 1.0
-"""A pool without a target must stay as fast as it is; waits below this many seconds count as equal."""
 SUGGESTED: Final = "suggested"
 """The name of the configuration that the search finds."""
 

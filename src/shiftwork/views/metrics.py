@@ -1,7 +1,7 @@
 """Metrics in the text format of Prometheus, from the counts in the store.
 
-A job is counted in the store in the same step in which it is settled. So nothing is added up here, nothing is lost when
-a process ends, and every process returns the numbers of all of them: scrape one, not each.
+A job is counted in the store in the same step in which its outcome is written. So nothing is added up here, nothing is
+lost when a process ends, and every process returns the numbers of all of them: scrape one, not each.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -136,7 +136,7 @@ class BreakerView(Struct, frozen=True, kw_only=True):
 
 
 class Overview(Struct, frozen=True, kw_only=True):
-    """Everything, at one moment."""
+    """Everything that a page shows; its parts are read side by side, see `Snapshot`."""
 
     at: float
     store: str

@@ -297,7 +297,7 @@ def hosting(pool: PoolConfig, nodes: Iterable[Beat], plan: Plan) -> Hosting:
     knowing = [(beat, machine) for beat, machine in there if pool.name in machine.pools]
     fit = [beat for beat, machine in knowing if {*pool.labels} <= {*machine.labels}]
     if not fit:
-        return "labels" if knowing else "unknown" if there else "nobody"
+        return "labels" if knowing else "unknown" if there else "no_node"
     return "ready" if any(beat.node not in plan.drained and beat.status != "draining" for beat in fit) else "drained"
 
 

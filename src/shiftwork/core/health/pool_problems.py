@@ -256,7 +256,7 @@ def _eldest(pool: PoolFacts) -> str:
 def _is_deserted(pool: PoolFacts) -> bool:
     """Return whether a pool has something to do and there is no node at all."""
     idle = pool.served or pool.paused or pool.failing
-    return pool.hosting == "nobody" and not idle and bool(pool.queued or pool.min_workers)
+    return pool.hosting == "no_node" and not idle and bool(pool.queued or pool.min_workers)
 
 
 def _deserted(pools: Sequence[PoolFacts], now: float) -> Iterator[Problem]:

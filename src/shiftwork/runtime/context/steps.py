@@ -9,7 +9,7 @@ to another step, the failure is kept before that one begins: a later run must go
 
 A wait ends the run with `Suspended`, which is not an `Exception`, so that a function does not catch it by accident. The
 job is handed back until its time or its signal comes. A function that catches what ends its run, and returns, has not
-completed its job (`Run.overruled`); nor has one whose step was left out because its run has to stop, or is stale.
+completed its job (`LocalRun.overruled`); nor has one whose step was left out because its run has to stop, or is stale.
 
 What is kept, and how it is read again, is in `KeptSteps`. While the store is away, every call waits (`StoreCalls`), so
 each is safe to repeat: a step that was kept though the reply was lost is not kept again, and one in a transaction is

@@ -48,7 +48,7 @@ REREAD_SECONDS: Final = 60.0
 
 
 class PlanView(Struct, frozen=True):
-    """What the plan is made of, as it was at one moment."""
+    """What the plan is made of; its parts are read side by side."""
 
     now: float
     instances: Sequence[InstanceRecord]
