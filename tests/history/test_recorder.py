@@ -14,7 +14,7 @@ from shiftwork import Context, GiveUp, WorkerOrchestrator
 from shiftwork.errors import ConfigurationError
 from shiftwork.history.history_file import FIRST_PIECE_BYTES, RECORDING_ENDED, HistoryFile
 from shiftwork.history.lines import Began, Defined, Ended, Fault, Opened, Stepped
-from shiftwork.history.recorder import Recorder
+from shiftwork.history.recorder import HistoryRecorder
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.sealed.key_ring import new_key
 from shiftwork.store.sealed.store import SealedStore
@@ -130,10 +130,10 @@ from itertools import count
 from pathlib import Path
 from shiftwork.core.model.jobs import Claimed
 from shiftwork.history.history_file import HistoryFile
-from shiftwork.history.recorder import Recorder
+from shiftwork.history.recorder import HistoryRecorder
 
 job = Claimed(id="job", worker="w", pool="p", payload=b"", fence=1, attempt=1, crashes=0, run_at=0.0)
-recorder = Recorder(HistoryFile(Path(sys.argv[1]), str))
+recorder = HistoryRecorder(HistoryFile(Path(sys.argv[1]), str))
 for number in count(1):
     recorder.stepped(job, number, "x" * (number % 500))
     print(number, flush=True)
@@ -187,7 +187,7 @@ def test_a_forked_process_writes_a_file_of_its_own(tmp_path: Path, folder: Path,
 
 
 def stepping(file: HistoryFile, thread: int, n: int) -> None:
-    recorder = Recorder(file)
+    recorder = HistoryRecorder(file)
     [claimed] = [one_claimed()]
     for number in range(n):
         recorder.stepped(claimed, number, f"{thread} {'x' * (7 * number % 300)}")
@@ -219,7 +219,7 @@ def test_lines_of_several_threads_are_whole_and_none_is_lost(tmp_path: Path) -> 
 
 
 def test_a_line_may_be_longer_than_a_piece(tmp_path: Path) -> None:
-    recorder = Recorder(HistoryFile(tmp_path, str))
+    recorder = HistoryRecorder(HistoryFile(tmp_path, str))
     recorder.asked("leave", None, [["i" * 3 * FIRST_PIECE_BYTES]])
     recorder.asked("leave", None, [["i"]])
     [lines] = files(tmp_path)

@@ -9,9 +9,9 @@ T = TypeVar("T")
 
 
 def texts(file: Path) -> list[bytes]:
-    """Every whole line of a file: unused bytes are zero, and line ends fill what is too short for a line."""
+    """Every whole line of a file. Unused bytes are zero."""
     *whole, _torn = file.read_bytes().rstrip(b"\0").split(b"\n")
-    return [text for text in whole if text]
+    return whole
 
 
 def files(folder: Path) -> list[list[AnyLine]]:

@@ -16,7 +16,7 @@ from shiftwork.core.model.jobs import Claimed, JobStatus
 from shiftwork.errors import StepsFullError, StoreUnavailableError
 from shiftwork.history.lines import ANSWERS, ARGS, Answered, AnyLine, Asked, Failed, decode
 from shiftwork.history.recorded_store import RecordedStore
-from shiftwork.history.recorder import KeptLines, Recorder
+from shiftwork.history.recorder import HistoryRecorder, KeptLines
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.protocol import Store
 from shiftwork.store.urls import open_store
@@ -28,7 +28,7 @@ from tests.store.servers.postgres import names, server_url
 
 def recorded(store: Store) -> tuple[RecordedStore, KeptLines]:
     lines = KeptLines()
-    return RecordedStore(store, Recorder(lines)), lines
+    return RecordedStore(store, HistoryRecorder(lines)), lines
 
 
 def read(lines: KeptLines) -> list[AnyLine]:
@@ -204,7 +204,7 @@ def test_the_layer_records_every_call_that_changes_something_and_forwards_the_re
     }
     assert methods - vars(RecordedStore).keys() - {"url"} == forwarded
     assert methods - forwarded - {"url"} == ARGS.keys()
-    assert not hasattr(RecordedStore(MemoryStore(), Recorder(KeptLines())), "add_with")
+    assert not hasattr(RecordedStore(MemoryStore(), HistoryRecorder(KeptLines())), "add_with")
 
 
 KEPT: Final = tuple(check for check in CHECKS if check.__module__.endswith(("claiming", "finishing", "durable")))
@@ -216,7 +216,7 @@ async def test_store(check: Check) -> None:
 
     def place() -> Any:
         inner = MemoryStore()
-        return lambda: RecordedStore(inner, Recorder(lines))
+        return lambda: RecordedStore(inner, HistoryRecorder(lines))
 
     await run_check(check, place)
     kinds = Counter(type(line) for line in read(lines))

@@ -1,8 +1,8 @@
 """The file of a history: lines are appended to memory that it shares with the system, which keeps them from there on.
 
 A line is in the file as soon as it is written, whatever becomes of the process, and costs no call of the system (a
-sixth of what `os.write` takes). The price is that the file grows in pieces: unused bytes are zero at its end, and line
-ends at the end of each piece, where the next line did not fit. It is not flushed to the disk: a machine that loses its
+sixth of what `os.write` takes). The price is that the file grows in pieces: there are unused zeros at its end, and
+spaces before a line that did not fit into the piece before. It is not flushed to the disk: a machine that loses its
 power loses the newest lines.
 
 A process that was forked begins a file of its own.
@@ -94,7 +94,7 @@ class HistoryFile:
         piece = self._piece
         while piece is not None and piece.tell() < len(piece):
             with suppress(ValueError):  # a short line of another thread came between
-                piece.write(b"\n" * (len(piece) - piece.tell()))
+                piece.write(b" " * (len(piece) - piece.tell()))
 
     def _give_up(self, error: OSError) -> None:
         self._fill_piece()

@@ -47,7 +47,7 @@ from shiftwork.history.recorded_values import (
     new_jobs,
     reaped,
 )
-from shiftwork.history.recorder import Recorder
+from shiftwork.history.recorder import HistoryRecorder
 from shiftwork.store.abilities import Transaction, Transactional
 from shiftwork.store.protocol import Claims, Promoted, Store
 from shiftwork.store.urls import LazyStore
@@ -61,7 +61,7 @@ class RecordedCall:
 
     __slots__ = ("_number", "_recorder", "answer")
 
-    def __init__(self, recorder: Recorder, call: Call, now: float | None, args: Any) -> None:
+    def __init__(self, recorder: HistoryRecorder, call: Call, now: float | None, args: Any) -> None:
         self.answer: Any = None
         """What is recorded of the store's answer."""
         self._recorder = recorder
@@ -86,9 +86,9 @@ class RecordedCall:
 class RecordedStore:
     """A store whose calls are recorded."""
 
-    def __init__(self, inner: Store, recorder: Recorder) -> None:
+    def __init__(self, inner: Store, recorder: HistoryRecorder) -> None:
         self.inner = inner
-        self.recorder: Recorder = recorder
+        self.recorder: HistoryRecorder = recorder
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self.inner, name)
@@ -264,7 +264,7 @@ class RecordedStore:
 class RecordedTransaction:
     """A transaction whose calls are recorded: those that were accepted are answered when it is over."""
 
-    def __init__(self, inner: Transaction, recorder: Recorder, calls: list[RecordedCall]) -> None:
+    def __init__(self, inner: Transaction, recorder: HistoryRecorder, calls: list[RecordedCall]) -> None:
         self.connection: Any = inner.connection
         self._inner = inner
         self._recorder = recorder
@@ -298,7 +298,7 @@ def recorded(store: Store, folder: Path) -> Store:
     """Return a store whose calls are recorded in a file of this folder, or the same one if they are already."""
     if getattr(store, "recorder", None) is not None:
         return store
-    return RecordedStore(store, Recorder(HistoryFile(folder, partial(_url_of, store))))
+    return RecordedStore(store, HistoryRecorder(HistoryFile(folder, partial(_url_of, store))))
 
 
 def _url_of(store: Store) -> str:

@@ -47,7 +47,7 @@ class KeptLines:
         self.texts.append(text)
 
 
-class Recorder:
+class HistoryRecorder:
     """Writes down what one process does with one store. Safe from any thread."""
 
     def __init__(self, lines: Lines, clock: Callable[[], float] = time.monotonic) -> None:

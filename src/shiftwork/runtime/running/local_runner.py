@@ -29,7 +29,7 @@ from shiftwork.store.protocol import Store
 from shiftwork.telemetry.tracing import processing
 
 if TYPE_CHECKING:
-    from shiftwork.history.recorder import Recorder
+    from shiftwork.history.recorder import HistoryRecorder
 
 logger: Final = logging.getLogger("shiftwork")
 
@@ -203,7 +203,7 @@ class LocalRunner:
         return end
 
     @staticmethod
-    def _record_end(recorder: "Recorder", run: LocalRun, end: End) -> None:
+    def _record_end(recorder: "HistoryRecorder", run: LocalRun, end: End) -> None:
         """Write at once that the function has ended: for a stray, long after its run has."""
         if run.began_at is not None:
             recorder.ended(run.job, end.kind)
@@ -271,7 +271,7 @@ def context_services(
     report: Callable[[Claimed, Progress], None],
     middleware: Middleware,
     outages: OutageLog | None = None,
-    recorder: "Recorder | None" = None,
+    recorder: "HistoryRecorder | None" = None,
 ) -> ContextServices:
     """Return what runs here use. `report` gets what they say of their progress.
 
