@@ -4,10 +4,12 @@
 """
 
 import asyncio
+import logging
 import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final, Self
 from uuid import uuid4
@@ -17,6 +19,7 @@ import uvicorn
 from msgspec import Struct
 
 from shiftwork import Breaker, Call, Context, JobStatus, Retry, WorkerOrchestrator
+from shiftwork.errors import UnknownOptionError
 from shiftwork.web.access import Visitor
 from shiftwork.web.api import Api
 from shiftwork.web.site import Site
@@ -79,7 +82,7 @@ class Shop:
         for schedule in await self.app.get_schedules():
             await self.app.delete_schedule(schedule.name)
         for token in await self.app.control.tokens.all():
-            if token.revoked_at is None:
+            with suppress(UnknownOptionError):  # it is revoked, or expired
                 await self.app.control.tokens.revoke(token.id)
         await self.app.cancel_jobs(worker="hang", status=["queued", "processing"])
 
@@ -174,9 +177,7 @@ class OpenShop:
 
     def __init__(self, store: str) -> None:
         command = [sys.executable, "-m", "tests.outside.open_shop", store]
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.url = ""
 
     def __enter__(self) -> Self:
@@ -199,6 +200,7 @@ class OpenShop:
 
 async def main(store: str) -> None:
     """Open the shop, and print its address. Each line of the input fills it; at the end of the input it closes."""
+    logging.disable(logging.ERROR)  # of failed jobs, which are meant to fail
     shop = Shop(store)
     opened = await shop.app.control.store.open()
     await put(opened, past(time.time(), 70, lambda _: 10, pool="images", worker="resize"))
