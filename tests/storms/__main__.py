@@ -30,11 +30,15 @@ def main() -> int:
             plan = StormPlan(store, seed, said.seconds, nodes=said.nodes, bulk=said.bulk, calm=said.calm)
             result = asyncio.run(Storm(plan, folder / f"{store}-{seed}").rage())
             results.append(result)
-            print(f"» {store}, seed {seed}: {result.faults} faults", flush=True)
-            print(result.judgement.text(), *result.surprises[:3], sep="\n", flush=True)
+            _say(f"» {store}, seed {seed}: {result.faults} faults", result.judgement.text(), *result.surprises[:3])
     write_report(results, folder / "index.html")
-    print(f"» {folder / 'index.html'}")
+    _say(f"» {folder / 'index.html'}")
     return 0 if all(result.judgement.holds and not result.surprises for result in results) else 1
+
+
+def _say(*lines: str) -> None:
+    sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

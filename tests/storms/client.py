@@ -23,7 +23,7 @@ CALL_SECONDS = 20.0
 
 
 class Client:
-    """Adds jobs at a pace, round after round."""
+    """Adds jobs at a pace, lap after lap."""
 
     def __init__(self, seed: int, *, bulk: int) -> None:
         self._dice = random.Random(seed)
@@ -34,31 +34,36 @@ class Client:
         self.added = 0
         self.failed = 0
 
+    @property
+    def unpaid(self) -> int:
+        return len(self._orders)
+
     def _next(self) -> int:
         self._number += 1
         return self._number
 
     async def go_on(self, seconds: float) -> None:
         async with shop.app:
-            end, round = time.monotonic() + seconds, 0
+            end, lap = time.monotonic() + seconds, 0
             while time.monotonic() < end:
                 started = time.monotonic()
-                await asyncio.gather(*(self._try(one) for one in self._round(round)))
-                await self._pay(round)
-                round += 1
+                await asyncio.gather(*(self._try(one) for one in self._round(lap)))
+                await self._pay(lap)
+                lap += 1
                 await pass_time(max(0.0, ROUND_SECONDS - (time.monotonic() - started)))
-            await self._pay(round + PAID_AFTER, patience=60.0)
+            await self._pay(lap + PAID_AFTER, patience=60.0)
 
     async def _try(self, call: Awaitable[int]) -> bool:
         try:
             async with asyncio.timeout(CALL_SECONDS):
-                self.added += await call
+                added = await call
         except (ShiftworkError, TimeoutError):
             self.failed += 1
             return False
+        self.added += added
         return True
 
-    def _round(self, round: int) -> list[Awaitable[int]]:
+    def _round(self, lap: int) -> list[Awaitable[int]]:
         dice = self._dice
         return [
             self._many([shop.touch.call(number=self._next()) for _ in range(self._bulk)]),
@@ -67,17 +72,17 @@ class Client:
             self._many([shop.stumble.call(number=self._next()) for _ in range(4)]),
             self._many([worker.call(number=self._next()) for worker in (shop.left, shop.right, shop.call_partner)]),
             self._many([shop.serve_tenant.call(tenant=f"t{n % 3}", number=self._next()) for n in range(3)]),
-            self._unique(round),
+            self._unique(lap),
             self._flow(),
-            self._order(round),
+            self._order(lap),
             self._cancelled(),
         ]
 
     async def _many(self, calls: list[Any]) -> int:
         return len(await shop.app.enqueue_many(calls)) if calls else 0
 
-    async def _unique(self, round: int) -> int:
-        await shop.fetch.with_options(unique_key=f"u{round // 8}").enqueue(number=self._next())
+    async def _unique(self, lap: int) -> int:
+        await shop.fetch.with_options(unique_key=f"u{lap // 8}").enqueue(number=self._next())
         return 1
 
     async def _flow(self) -> int:
@@ -86,9 +91,9 @@ class Client:
         flow = await shop.app.enqueue_flow(whole)
         return len(flow.jobs)
 
-    async def _order(self, round: int) -> int:
+    async def _order(self, lap: int) -> int:
         id = f"order-{self._seed}-{self._next()}"
-        self._orders.append((round, id))  # also one that may have been added although the call failed
+        self._orders.append((lap, id))  # also one that may have been added although the call failed
         await shop.order.with_options(job_id=id).enqueue(number=self._number)
         return 1
 
@@ -100,10 +105,10 @@ class Client:
             await shop.app.cancel_job(job.id)
         return 1
 
-    async def _pay(self, round: int, patience: float = 0.0) -> None:
+    async def _pay(self, lap: int, patience: float = 0.0) -> None:
         """Pay orders that have waited long enough; while the store is away, later."""
-        due = [one for one in self._orders if one[0] + PAID_AFTER <= round]
-        self._orders = [one for one in self._orders if one[0] + PAID_AFTER > round]
+        due = [one for one in self._orders if one[0] + PAID_AFTER <= lap]
+        self._orders = [one for one in self._orders if one[0] + PAID_AFTER > lap]
         deadline = time.monotonic() + patience
         for placed, id in due:
             if not await self._try(self._paid(id)):
@@ -120,11 +125,11 @@ class Client:
 
 
 def main() -> None:
-    """Run: seed, seconds, jobs in bulk a round. Print how much was added, and how many calls failed."""
+    """Run: seed, seconds, jobs in bulk a lap. Print how much was added, and how many calls failed."""
     seed, seconds, bulk = int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
     client = Client(seed, bulk=bulk)
     asyncio.run(client.go_on(seconds))
-    print(f"added {client.added}, failed calls {client.failed}, unpaid {len(client._orders)}", flush=True)
+    sys.stdout.write(f"added {client.added}, failed calls {client.failed}, unpaid {client.unpaid}\n")
 
 
 if __name__ == "__main__":

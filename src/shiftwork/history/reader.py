@@ -26,6 +26,9 @@ FIRST: Final = b'["opened"'
 REPORT_LINES: Final = 20_000
 """After how many lines the progress is reported."""
 
+BLANK: Final = b"\0\n"
+"""What is unused in a file: line ends behind a piece that is full, zeros at the end."""
+
 Progress = Callable[[int, int], None]
 """Is told how many bytes are read, of how many."""
 
@@ -75,6 +78,8 @@ def _gather(path: Path, gatherer: Gatherer) -> "Iterator[int]":
     with path.open("rb") as file:
         for number, text in enumerate(file, 1):
             done += len(text)
+            if not text.strip(BLANK):
+                continue
             try:
                 gatherer.take(decode(text), number)
             except (MsgspecError, ValueError) as error:
