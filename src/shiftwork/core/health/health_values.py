@@ -46,8 +46,8 @@ class Problem(Struct, frozen=True):
     since: float | None = None
     """When it began; None if that cannot be known (see `Noticed`)."""
     target: str = ""
-    """Where it is solved: "pool:NAME", "worker:NAME", "node:NAME", "flow:ID", "breaker:NAME", "dead:POOL", "dead" (of
-    several pools), "store" or "leader"; empty if there is no such place."""
+    """Where it is solved: "pool:NAME", "worker:NAME", "node:NAME", "flow:ID", "breaker:NAME", "cancelled:POOL" (its
+    cancelled jobs), "dead:POOL", "dead" (of several pools), "store" or "leader"; empty if there is no such place."""
 
 
 class Finding(Struct, frozen=True):

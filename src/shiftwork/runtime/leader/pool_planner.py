@@ -149,6 +149,7 @@ class PoolPlanner:
             workers=workers,
             pool_of=await self._pool_of(workers, seen.now),
             admission=await self._survey(surveyed, seen.now) if surveyed else Facts(),
+            unknown=self.unknown - self._workers.keys() if there else (),
             beats=beats,
             priorities=_priorities(self._workers),
         )
