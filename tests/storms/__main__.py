@@ -20,14 +20,14 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60.0, help="how long clients add jobs")
     parser.add_argument("--nodes", type=int, default=2)
     parser.add_argument("--bulk", type=int, default=20, help="jobs that do nothing, a client, four times a second")
-    parser.add_argument("--calm", action="store_true", help="harm nothing")
+    parser.add_argument("--fronts", type=int, default=2, help="how many faults are under way at a time")
     parser.add_argument("--report", type=Path, help="the folder of the page; histories of failed storms are kept there")
     said = parser.parse_args()
     folder = said.report or Path(tempfile.mkdtemp(prefix="shiftwork-storms-"))
     results = []
     for seed in range(said.seed, said.seed + said.storms):
         for store in said.store or STORM_PLACES:
-            plan = StormPlan(store, seed, said.seconds, nodes=said.nodes, bulk=said.bulk, calm=said.calm)
+            plan = StormPlan(store, seed, said.seconds, nodes=said.nodes, bulk=said.bulk, fronts=said.fronts)
             result = asyncio.run(Storm(plan, folder / f"{store}-{seed}").rage())
             results.append(result)
             _say(f"» {store}, seed {seed}: {result.faults} faults", result.judgement.text(), *result.surprises[:3])

@@ -46,8 +46,8 @@ class StormPlan:
     clients: int = 2
     bulk: int = 20
     """How many jobs that do nothing each client adds four times a second."""
-    calm: bool = False
-    """Whether nothing is harmed."""
+    fronts: int = 2
+    """How many faults may be under way at a time; 0 for none at all."""
 
 
 @dataclass
@@ -86,13 +86,12 @@ class Storm:
         self._folder = folder
         self._dice = random.Random(plan.seed)
         self._started: list[subprocess.Popen[bytes]] = []
-        self._frozen: set[int] = set()
         self.history = folder / "history"
         self.samples: list[Sample] = []
         self._environment: dict[str, str] = {}
         self._notes: Any = None
         self._place: StormPlace | None = None
-        self._app: WorkerOrchestrator | None = None
+        self._over = False
 
     # ── what can be harmed ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -161,15 +160,12 @@ class Storm:
         await store.open()
         sampling = asyncio.create_task(self._sample(store))
         clients = [self._client(number) for number in range(self._plan.clients)]
-        faults = Faults(self, self._plan.seed)
-        while any(client.poll() is None for client in clients):
-            if self._plan.calm:
-                await pass_time(1.0)
-                continue
-            await pass_time(self._dice.uniform(*GAPS))
-            await faults.strike()
-            while len(self.nodes()) < self._plan.nodes:
-                self.start_node()
+        fronts = [Faults(self, self._plan.seed * 100 + number) for number in range(self._plan.fronts)]
+        blowing = asyncio.gather(*(self._blow(front) for front in fronts))
+        await asyncio.gather(*(asyncio.to_thread(client.wait) for client in clients))
+        self._over = True
+        await blowing
+        self._keep_up()
         await self._rest(app, store)
         sampling.cancel()
         await store.close()
@@ -179,7 +175,18 @@ class Storm:
                 one.terminate()
         for one in self._started:
             await asyncio.to_thread(one.wait, 90)
-        return faults.done
+        return sum(front.done for front in fronts)
+
+    async def _blow(self, front: Faults) -> None:
+        """Do one fault after the other, as long as clients add jobs."""
+        while not self._over:
+            await pass_time(self._dice.uniform(*GAPS))
+            await front.strike()
+            self._keep_up()
+
+    def _keep_up(self) -> None:
+        while len(self.nodes()) < self._plan.nodes:
+            self.start_node()
 
     def _client(self, number: int) -> "subprocess.Popen[bytes]":
         plan = self._plan

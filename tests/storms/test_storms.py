@@ -24,6 +24,6 @@ async def test_a_storm_breaks_no_promise(store: str, tmp_path: Path) -> None:
 
 
 async def test_without_faults_every_job_runs_once(tmp_path: Path) -> None:
-    result = await Storm(StormPlan("sqlite", SEED, seconds=20, calm=True), tmp_path / f"sqlite-{SEED}").rage()
+    result = await Storm(StormPlan("sqlite", SEED, seconds=20, fronts=0), tmp_path / f"sqlite-{SEED}").rage()
     assert result.judgement.holds, result.judgement.text()
     assert (result.faults, result.surprises) == (0, [])
