@@ -21,15 +21,14 @@ def draw(pieces: Sequence[Any]) -> str:
     """Return the picture: the pieces of each store, one after the other, without the time between them."""
     height = GAP + len(CURVES) * (ROW + GAP)
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif"'
-        ' font-size="12">',
-        f'<rect width="{WIDTH}" height="{height}" fill="white"/>',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" font-size="12">',
+        f'<g font-family="sans-serif"><rect width="{WIDTH}" height="{height}" fill="white"/>',
     ]
     for n, (store, colour) in enumerate(COLOURS.items()):
         parts.append(f'<text x="{10 + 110 * n}" y="16" fill="{colour}">{store}</text>')
     for n, (what, value, unit) in enumerate(CURVES):
         parts += _curve(pieces, what, value, unit, top=GAP + n * (ROW + GAP))
-    return "\n".join([*parts, "</svg>"]) + "\n"
+    return "\n".join([*parts, "</g></svg>"]) + "\n"
 
 
 def _curve(pieces: Sequence[Any], what: str, value: Callable[[Any], float], unit: str, *, top: float) -> list[str]:
