@@ -39,7 +39,7 @@ from shiftwork.store.abilities import Transaction, transactional
 from shiftwork.store.protocol import Store
 
 if TYPE_CHECKING:
-    from shiftwork.history.recorder import Recorder
+    from shiftwork.history.recorder import HistoryRecorder
 
 T = TypeVar("T")
 
@@ -65,7 +65,7 @@ class Steps:
         calls: StoreCalls,
         *,
         loop: asyncio.AbstractEventLoop,
-        recorder: "Recorder | None" = None,
+        recorder: "HistoryRecorder | None" = None,
     ) -> None:
         self._loop = loop
         """Where the store is reached."""
@@ -345,7 +345,7 @@ def _pair(value: bytes) -> bytes:
 
 
 def step_maker(
-    store: Callable[[], Awaitable[Store]], clock: Clock, calls: StoreCalls, recorder: "Recorder | None" = None
+    store: Callable[[], Awaitable[Store]], clock: Clock, calls: StoreCalls, recorder: "HistoryRecorder | None" = None
 ) -> Callable[[CurrentRun], Steps]:
     """Return what makes the steps of a run, for the runs of this event loop and of its threads."""
     loop = asyncio.get_running_loop()

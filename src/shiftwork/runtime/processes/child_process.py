@@ -41,7 +41,7 @@ from shiftwork.runtime.running.loop_watch import LoopWatch
 from shiftwork.store.protocol import Store
 
 if TYPE_CHECKING:
-    from shiftwork.history.recorder import Recorder
+    from shiftwork.history.recorder import HistoryRecorder
 
 logger: Final = logging.getLogger("shiftwork")
 
@@ -95,10 +95,12 @@ class ChildProcess:
         middleware: Middleware,
         *,
         alone: bool,
-        recorder: "Recorder | None" = None,
+        recorder: "HistoryRecorder | None" = None,
     ) -> None:
         """Run jobs from now on, and write down what is called here if there is a recorder."""
         self._callees = callees
+        if recorder is not None:
+            self.link.before_send = recorder.flush
         services = context_services(
             store, self.clock, report=self._progress.report, middleware=middleware, recorder=recorder
         )
