@@ -1,5 +1,6 @@
 """What harms a storm's system: each fault is drawn from the seed, noted in the history, and undone by itself."""
 
+import os
 import random
 import signal
 from collections.abc import Awaitable, Callable, Iterable
@@ -31,8 +32,9 @@ class System(Protocol):
 
     async def harm_store(self, how: str, seconds: float) -> None: ...
 
-    store_faults: tuple[str, ...]
-    """How its store can be harmed: "restart", "freeze", "silence", "lost reply"."""
+    @property
+    def store_faults(self) -> tuple[str, ...]:
+        """How its store can be harmed: "restart", "freeze", "silence", "lost reply"."""
 
     def note(self, kind: str, what: str, seconds: float | None = None) -> None:
         """Write the fault into the history."""
@@ -117,4 +119,4 @@ class Faults:
 
 def _send(pid: int, number: signal.Signals) -> None:
     with suppress(ProcessLookupError):
-        psutil.Process(pid).send_signal(number) if psutil.pid_exists(pid) else None
+        os.kill(pid, number)
