@@ -14,7 +14,7 @@ from typing import Any
 
 from shiftwork.errors import ShiftworkError, UnknownJobError
 from tests.polling import pass_time
-from tests.storms import shop
+from tests.storms.programs import shop
 
 ROUND_SECONDS = 0.25
 PAID_AFTER = 3

@@ -106,7 +106,7 @@ class Storm:
 
     def start_node(self) -> None:
         with (self._folder / f"node-{len(self._started)}.log").open("wb") as log:
-            command = [sys.executable, "-m", "shiftwork", "run", "tests.storms.shop:app", "--no-web"]
+            command = [sys.executable, "-m", "shiftwork", "run", "tests.storms.programs.shop:app", "--no-web"]
             process = subprocess.Popen(command, cwd=CHECKOUT, env=self._environment, stdout=log, stderr=log)
         self._started.append(process)
 
