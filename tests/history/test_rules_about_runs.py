@@ -51,7 +51,6 @@ def test_a_loss_is_shown_by_the_acknowledgement_and_by_what_followed() -> None:
         Tape().defined().defined("d").defined("w", depends_on=["d"]).add("a").rest(),
         Tape().defined().add("a", run_at=2e6).add("b", needs=(("a", False),)).rest(),
         Tape().defined().add("a").claim("a", 1).finish("a", 1, "queued", attempt=0, wait="x", run_at=2e6).rest(),
-        Tape(store="postgresql://h/d").defined().add("a").claim("a", 1).began("a", 1).ended("a", 1).rest(),
     ],
 )  # fmt: skip
 def test_what_may_legally_rest_is_not_lost(tape: Tape) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from shiftwork.history.effects import Effect, Positions
+from shiftwork.history.intervals import QueuedWait, Stay, stays, waits
 from shiftwork.history.lines import BeatArgs, Expected, Fault, Opened, PlaceArgs
 from shiftwork.history.policies import Policies
 from shiftwork.history.stories import JobStory, Tenure
@@ -90,6 +91,8 @@ class RecordedHistory:
         self.expected: tuple[int, Expected] | None = None
         """What a harness says it expects, and in which line."""
         self.lines = 0
+        self.clocks: tuple[float, float] | None = None
+        """The least and the most by which the `now` of a call was ahead of the clock of the lines."""
         self.positions = Positions(())
 
     def close(self) -> None:
@@ -103,9 +106,37 @@ class RecordedHistory:
         return Policies(self.defined)
 
     @property
-    def is_transactional(self) -> bool:
-        """Return whether functions may have ended their jobs in transactions of their own, which no line shows."""
-        return any(one.store.startswith("postgres") for one in self.opened)
+    def drift(self) -> float:
+        """Return by how many seconds the clocks of the processes differed, or were set, in all."""
+        return 0.0 if self.clocks is None else self.clocks[1] - self.clocks[0]
+
+    def note_clock(self, ahead: float) -> None:
+        """Note by how much the `now` of a call was ahead of the clock of the lines."""
+        least, most = self.clocks or (ahead, ahead)
+        self.clocks = min(least, ahead), max(most, ahead)
+
+    @cached_property
+    def stays(self) -> dict[str, list[Stay]]:
+        """When jobs of each worker were certainly processing, by when that was certain first."""
+        return stays(self.stories.values())
+
+    @cached_property
+    def waits(self) -> dict[str, list[QueuedWait]]:
+        """When jobs of each worker were certainly queued, likewise."""
+        return waits(self.stories.values())
+
+    def ends_of(self, worker: str) -> frozenset[str]:
+        """Return how runs of a worker have ended that did not succeed (`EndKind`)."""
+        return self._ends.get(worker, frozenset())
+
+    @cached_property
+    def _ends(self) -> dict[str, frozenset[str]]:
+        found: dict[str, set[str]] = {}
+        for story, tenure in self.tenures:
+            for ending in tenure.endings:
+                if ending.report is not None:
+                    found.setdefault(story.worker, set()).add(ending.report)
+        return {worker: frozenset(kinds) for worker, kinds in found.items()}
 
     @property
     def expects_rest(self) -> bool:

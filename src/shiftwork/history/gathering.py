@@ -194,6 +194,8 @@ class Gatherer:
             order=None if answered is None else answered.order,
         )
         self.history.effects.append(effect)
+        if asked.now is not None:
+            self.history.note_clock(asked.now - asked.at)
         args = _read(asked.args, ARGS[asked.call])
         answer = None if answered is None else _read(answered.answer, ANSWERS[asked.call])
         take = self._of_call.get(asked.call)

@@ -11,23 +11,35 @@ from shiftwork.history.gathered import RecordedHistory
 from shiftwork.history.refutation import Refutation, Rule
 from shiftwork.history.rules.attempts import counts_kept, within_limits
 from shiftwork.history.rules.begun_runs import begun
+from shiftwork.history.rules.conflicts import conflicts_hold, keys_hold, limits_hold
+from shiftwork.history.rules.dependencies import dependencies_first, dependencies_met, dependencies_rest
+from shiftwork.history.rules.durable_jobs import (
+    signals_reach,
+    signals_taken_once,
+    steps_fenced,
+    steps_kept_once,
+    steps_not_repeated,
+)
 from shiftwork.history.rules.fences import current_fences, fences_grow, old_fences
+from shiftwork.history.rules.flows import needs_met
 from shiftwork.history.rules.holding import ended_jobs, one_holder, one_run
+from shiftwork.history.rules.leases import live_jobs, terms_apart
 from shiftwork.history.rules.losses import nothing_lost
+from shiftwork.history.rules.ranks import none_starved, precedence_holds, ranks_kept
+from shiftwork.history.rules.rates import disabled_wait, none_early, windows_hold
+from shiftwork.history.rules.schedules import fired_in_time, fired_once, none_missed
+from shiftwork.history.rules.uniqueness import one_of_a_key, twins_live
 
 RULES: Final[Mapping[str, Rule]] = {
     rule.__name__: rule
     for rule in (
-        nothing_lost,
-        begun,
-        fences_grow,
-        old_fences,
-        current_fences,
-        one_holder,
-        one_run,
-        ended_jobs,
-        counts_kept,
-        within_limits,
+        *(nothing_lost, begun, counts_kept, within_limits),
+        *(fences_grow, old_fences, current_fences, one_holder, one_run, ended_jobs, live_jobs, terms_apart),
+        *(limits_hold, keys_hold, conflicts_hold, windows_hold, disabled_wait, none_early),
+        *(dependencies_rest, dependencies_met, dependencies_first, needs_met),
+        *(ranks_kept, none_starved, precedence_holds, one_of_a_key, twins_live),
+        *(fired_once, fired_in_time, none_missed),
+        *(steps_fenced, steps_kept_once, steps_not_repeated, signals_taken_once, signals_reach),
     )
 }
 """Every rule, by its name."""

@@ -1,7 +1,9 @@
 """Reads a recorded history: the files of a folder, one for each process, or lines that are in memory.
 
-A process that is killed leaves an unfinished last line at most, which is left out. Anything else that cannot be read is
-an error that names the line.
+A process that is killed leaves an unfinished last line at most, which is left out, and so are the empty lines and the
+zeros where its file had grown ahead of what was written. Anything else that cannot be read is an error that names the
+line. So is a line that says that the recording ended early: what that process did afterwards is not known, and a rule
+that looks for what is missing would be wrong.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -14,7 +16,7 @@ from msgspec import MsgspecError
 
 from shiftwork.errors import HistoryError
 from shiftwork.history.gathering import Gatherer
-from shiftwork.history.lines import AnyLine, decode
+from shiftwork.history.lines import AnyLine, Fault, decode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 FIRST: Final = b'["opened"'
 """How the first line of a file begins. Other files in the folder are none of ours."""
+RECORDING_ENDED: Final = "recording ended"
+"""The kind of `Fault` that a recorder writes when its disk is full."""
 REPORT_LINES: Final = 20_000
 """After how many lines the progress is reported."""
 
@@ -75,14 +79,22 @@ def _gather(path: Path, gatherer: Gatherer) -> "Iterator[int]":
     with path.open("rb") as file:
         for number, text in enumerate(file, 1):
             done += len(text)
-            try:
-                gatherer.take(decode(text), number)
-            except (MsgspecError, ValueError) as error:
-                if text.endswith(b"\n"):
-                    raise HistoryError(f"{path}:{number} is no line of a history: {error}") from None
+            whole = text.endswith(b"\n") and b"\0" not in text
+            if whole and text != b"\n":
+                _take(gatherer, text, number, path)
             if number % REPORT_LINES == 0:
                 yield done
     gatherer.end()
+
+
+def _take(gatherer: Gatherer, text: bytes, number: int, path: Path) -> None:
+    try:
+        line = decode(text)
+        gatherer.take(line, number)
+    except (MsgspecError, ValueError) as error:
+        raise HistoryError(f"{path}:{number} is no line of a history: {error}") from None
+    if isinstance(line, Fault) and line.kind == RECORDING_ENDED:
+        raise HistoryError(f"{path}:{number}: this process could not record on, so its history cannot be judged")
 
 
 @contextmanager

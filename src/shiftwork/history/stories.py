@@ -7,6 +7,7 @@ was never answered is known by what followed under its fence.
 
 from bisect import bisect_left
 from collections.abc import Iterator
+from itertools import zip_longest
 from math import inf
 from typing import Any
 
@@ -190,6 +191,11 @@ class JobStory(Struct, gc=False):
         return self.tenures[place]
 
     @property
+    def successive(self) -> Iterator[tuple[Tenure, Tenure | None]]:
+        """Yield each tenure with the one after it."""
+        return zip_longest(self.tenures, self.tenures[1:])
+
+    @property
     def added(self) -> Addition | None:
         """Return the addition that made the job, if it was acknowledged."""
         return next((one for one in self.additions if one.created and one.job.id == self.id), None)
@@ -206,6 +212,22 @@ class JobStory(Struct, gc=False):
             for ending in tenure.endings:
                 if ending.possible:
                     yield ending
+
+    def may_have_ended(self, by: float) -> bool:
+        """Return whether the job may have ended, or been deleted, by this position."""
+        expires = self.added is None or self.added.job.expires_at is not None
+        ends = any(ending.status in ENDED and ending.effect.since <= by for ending in self.endings)
+        return expires or ends or any(one.effect.since <= by for one in self.amended("cancel", "discard"))
+
+    def has_ended(self, by: float) -> Ending | None:
+        """Return an outcome by which the job had certainly ended before this position, and is not requeued since."""
+        for tenure in self.tenures:
+            ending = tenure.ending
+            if ending is not None and ending.status in ENDED and ending.effect.until < by:
+                again = any(one.effect.until >= ending.effect.since for one in self.amended("requeue", "discard"))
+                anew = any(one.effect.until >= ending.effect.since for one in self.additions_of_itself)
+                return None if again or anew else ending
+        return None
 
     def amended(self, *changes: str) -> Iterator[Amendment]:
         """Yield these changes, if they were made or may have been."""

@@ -81,12 +81,9 @@ def current_fences(history: RecordedHistory) -> Iterator[Refutation]:
     """Prove that the outcome of a running job is accepted under its current fence.
 
     An outcome that was rejected although nothing else had ended the run, or taken the job over, is work that was done
-    and not counted. It cannot see what functions do in transactions of their own, so on PostgreSQL it is silent
-    about runs that had begun; and a record that was damaged on purpose looks like a broken promise.
+    and not counted. A record that was damaged on purpose, or a store that was emptied, looks like a broken promise.
     """
     for story, tenure in history.tenures:
-        if history.is_transactional and tenure.begun:
-            continue
         for ending in tenure.endings:
             if ending.accepted is False and _is_current(history, story, tenure, ending):
                 what = (

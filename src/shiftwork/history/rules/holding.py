@@ -15,8 +15,7 @@ def one_holder(history: RecordedHistory) -> Iterator[Refutation]:
     """Prove that no job is claimed while another instance holds it, in the order of its fences.
 
     Between two claims of a job there is an outcome that may have been accepted under the first fence, or `reap` took
-    the job from its lost instance. It cannot see what functions do in transactions of their own: they count as an end
-    of the run, so on PostgreSQL a run that had begun may always have ended.
+    the job from its lost instance. A store that was emptied, and given the same job again, is not mistaken for that.
     """
     for story in history.stories.values():
         for held, claimed in pairwise(story.tenures):
@@ -34,7 +33,7 @@ def one_holder(history: RecordedHistory) -> Iterator[Refutation]:
 
 def _may_be_free(history: RecordedHistory, story: JobStory, held: Tenure, claimed: Tenure) -> bool:
     """Return whether the job may have left the first tenure before the second began."""
-    if held.freed <= claimed.until or (history.is_transactional and held.begun):
+    if held.freed <= claimed.until:
         return True
     anew = any(one.effect.until >= held.since for one in story.additions_of_itself if one is not story.added)
     return anew or history.may_have(MOVES, held.since, claimed.until)

@@ -63,8 +63,6 @@ class _Rest:
             return True
         if any(story.amended("cancel")) or story.added is None or story.added.job.expires_at is not None:
             return True
-        if self._history.is_transactional and any(end.kind == "returned" for one in story.tenures for end in one.over):
-            return True
         requeued = [one.effect for one in story.amendments if one.change == "requeue" and one.done]
         ends = [ending.effect for ending in story.endings if ending.status in ENDED]
         return any(not any(end.before(again) for again in requeued) for end in ends)

@@ -34,7 +34,7 @@ from shiftwork.runtime.node.stopping import HURRIED_SECONDS, StopBudget
 from shiftwork.runtime.outage_log import OutageLog
 from shiftwork.runtime.outcomes.reporter import Reporter
 from shiftwork.runtime.processes.messages import Setup
-from shiftwork.runtime.publication import publish, read_definitions
+from shiftwork.runtime.publication import publish, read_definitions, record_definitions
 from shiftwork.runtime.registry import Registry
 from shiftwork.runtime.running.loop_watch import LoopWatch
 from shiftwork.sentences import sentence
@@ -181,6 +181,7 @@ class Node:
 
     async def _start(self) -> None:
         here = self._services
+        record_definitions(here.registry, here.store)
         if here.settings.leads:  # a visitor knows only a part of what is registered
             joining = NodeJoin(here, self._cluster, beat=self._node_leases.beat)
             self._follow(await joining.join(self._pools, self._serve))
@@ -262,6 +263,7 @@ class Node:
         here = self._services
         now = here.clock.now()
         await publish(newest, here.store, now, over=await read_definitions(newest, here.store, now))
+        record_definitions(newest, here.store)
         here.registry.extend(newest)
         for pool in newest.pools.values():
             if pool.name not in self._pools:

@@ -54,6 +54,8 @@ class SealedStore:
         """The keys of this process; the first one encrypts."""
         self.sealer: Sealer = Sealer(ring, namespace)
         self.url: str = inner.url
+        self.recorder: Any = getattr(inner, "recorder", None)
+        """What the calls of the store inside are recorded with, if they are."""
 
     def __getattr__(self, name: str) -> Any:
         if name in FORWARDED:
