@@ -1,8 +1,8 @@
 """The file of a history: lines are appended to memory that it shares with the system, which keeps them from there on.
 
 A line is in the file as soon as it is written, whatever becomes of the process, and costs no call of the system (a
-sixth of what `os.write` takes). The price is that the file grows in pieces: unused bytes are zero at its end, and line
-ends at the end of each piece, where the next line did not fit. It is not flushed to the disk: a machine that loses its
+sixth of what `os.write` takes). The price is that the file grows in pieces: there are unused zeros at its end, and
+spaces before a line that did not fit into the piece before. It is not flushed to the disk: a machine that loses its
 power loses the newest lines.
 
 A process that was forked begins a file of its own.
@@ -26,7 +26,7 @@ logger: Final = logging.getLogger("shiftwork")
 
 FIRST_PIECE_BYTES: Final = 1 << 16
 """The first piece is small: many processes write a few lines. Each next one doubles the file, up to this:"""
-LARGEST_PIECE_BYTES: Final = 1 << 22
+LARGEST_PIECE_BYTES: Final = 1 << 20
 RESERVED_BYTES: Final = 4096
 """What stays free behind the piece in use, for the line that says why nothing follows."""
 RECORDING_ENDED: Final = "recording ended"
@@ -44,7 +44,8 @@ class HistoryFile:
         _files.add(self)
 
     def _begin(self) -> None:
-        self._write: Callable[[bytes], object] = _no_room
+        self.write: Callable[[bytes], object] = _no_room
+        """Appends a line, in one call that no other thread interrupts. Raises `ValueError` if there is no room."""
         self._piece: mmap.mmap | None = None
         self._fd = -1
         self._end = 0
@@ -56,19 +57,13 @@ class HistoryFile:
         """Leave the file to the parent."""
         self._begin()
 
-    def write(self, line: bytes) -> None:
-        """Append a line. If the disk is full, the file ends with a line that says so, and this one is lost."""
-        try:
-            self._write(line)  # one call, which no other thread interrupts
-        except ValueError:
-            self._grow(line)
-
-    def _grow(self, line: bytes) -> None:
+    def make_room(self, line: bytes) -> None:
+        """Make the file longer, and append a line. If the disk is full, the file ends with a line that says so."""
         with self._growing:
             try:
                 while True:
                     with suppress(ValueError):  # unless another thread has made room
-                        self._write(line)
+                        self.write(line)
                         return
                     self._add_piece(len(line))
             except OSError as error:
@@ -79,12 +74,12 @@ class HistoryFile:
         size = max(FIRST_PIECE_BYTES, min(self._end, LARGEST_PIECE_BYTES))
         while size < len(opened) + needed:
             size *= 2
-        _allocate(self._fd, self._end, size + RESERVED_BYTES)
+        self._write_at_end(bytes(size + RESERVED_BYTES))
         piece = mmap.mmap(self._fd, size, offset=self._end)
         piece.write(opened)
         self._fill_piece()
         self._piece, self._end = piece, self._end + size
-        self._write = piece.write
+        self.write = piece.write
 
     def _open(self) -> bytes:
         """Create the file, and return its first line."""
@@ -99,15 +94,24 @@ class HistoryFile:
         piece = self._piece
         while piece is not None and piece.tell() < len(piece):
             with suppress(ValueError):  # a short line of another thread came between
-                piece.write(b"\n" * (len(piece) - piece.tell()))
+                piece.write(b" " * (len(piece) - piece.tell()))
 
     def _give_up(self, error: OSError) -> None:
         self._fill_piece()
-        self._write = len  # forgets each line
+        self.write = len  # forgets each line
         with suppress(OSError):
-            os.lseek(self._fd, self._end, os.SEEK_SET)
-            os.write(self._fd, encode(Fault(time.monotonic(), RECORDING_ENDED, self._process)))
+            self._write_at_end(encode(Fault(time.monotonic(), RECORDING_ENDED, self._process)))
         logger.error("the history of this process in %s ends here: %s", self._folder, error)
+
+    def _write_at_end(self, text: bytes) -> None:
+        """Write behind the piece in use. Raises `OSError`, if the disk is full.
+
+        Zeros are written before a new piece is used: a page that exists and is in memory costs a quarter of one that is
+        made when it is first touched, and touching it cannot fail.
+        """
+        os.lseek(self._fd, self._end, os.SEEK_SET)
+        while text:
+            text = text[os.write(self._fd, text) :]
 
     def __del__(self) -> None:
         if self._fd >= 0:
@@ -116,14 +120,6 @@ class HistoryFile:
 
 def _no_room(_: bytes) -> None:
     raise ValueError
-
-
-def _allocate(fd: int, start: int, size: int) -> None:
-    """Make the file larger, so that writing to its memory cannot fail. Raises `OSError` if the disk is full."""
-    if hasattr(os, "posix_fallocate"):
-        os.posix_fallocate(fd, start, size)
-    else:
-        os.ftruncate(fd, start + size)
 
 
 _files: Final[WeakSet[HistoryFile]] = WeakSet()

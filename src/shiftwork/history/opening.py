@@ -15,7 +15,7 @@ from shiftwork.store import urls
 from shiftwork.store.protocol import Store
 
 if TYPE_CHECKING:
-    from shiftwork.history.recorder import Recorder
+    from shiftwork.history.recorder import HistoryRecorder
 
 HISTORY_FOLDER: Final = "SHIFTWORK_HISTORY"
 
@@ -63,7 +63,7 @@ def _unusable(folder: Path, why: str) -> ConfigurationError:
     )
 
 
-def recorder_of(store: Store) -> "Recorder | None":
+def recorder_of(store: Store) -> "HistoryRecorder | None":
     """Return what records the calls of a store; None if nothing does."""
-    recorder: Recorder | None = getattr(store, "recorder", None)
+    recorder: HistoryRecorder | None = getattr(store, "recorder", None)
     return recorder

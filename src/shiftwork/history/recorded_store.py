@@ -27,12 +27,10 @@ from shiftwork.history.lines import (
     BeatAnswer,
     BeatArgs,
     Call,
-    ClaimAnswer,
     ClaimArgs,
     CountArgs,
     ExtendArgs,
     FinishAnswer,
-    FinishArgs,
     NamesArgs,
     PlaceArgs,
     ReapArgs,
@@ -42,14 +40,14 @@ from shiftwork.history.lines import (
 from shiftwork.history.recorded_values import (
     added_jobs,
     amendment,
-    claimed_jobs,
+    claimed,
     docs_named,
-    finished_job,
+    finished,
     kept_step,
     new_jobs,
-    reaped_job,
+    reaped,
 )
-from shiftwork.history.recorder import Recorder
+from shiftwork.history.recorder import HistoryRecorder
 from shiftwork.store.abilities import Transaction, Transactional
 from shiftwork.store.protocol import Claims, Promoted, Store
 from shiftwork.store.urls import LazyStore
@@ -63,7 +61,7 @@ class RecordedCall:
 
     __slots__ = ("_number", "_recorder", "answer")
 
-    def __init__(self, recorder: Recorder, call: Call, now: float | None, args: Any) -> None:
+    def __init__(self, recorder: HistoryRecorder, call: Call, now: float | None, args: Any) -> None:
         self.answer: Any = None
         """What is recorded of the store's answer."""
         self._recorder = recorder
@@ -88,9 +86,9 @@ class RecordedCall:
 class RecordedStore:
     """A store whose calls are recorded."""
 
-    def __init__(self, inner: Store, recorder: Recorder) -> None:
+    def __init__(self, inner: Store, recorder: HistoryRecorder) -> None:
         self.inner = inner
-        self.recorder: Recorder = recorder
+        self.recorder: HistoryRecorder = recorder
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self.inner, name)
@@ -124,14 +122,14 @@ class RecordedStore:
     ) -> Claims:
         with self._call("claim", now, ClaimArgs(instance, pool, n)) as call:
             claims = await self.inner.claim(instance, pool, n, now, workers, edition=edition)
-            call.answer = ClaimAnswer(claimed_jobs(claims.jobs))
+            call.answer = claimed(claims.jobs)
         return claims
 
     async def finish(self, outcomes: Sequence[Outcome], now: float) -> Finished:
-        with self._call("finish", now, FinishArgs([finished_job(outcome) for outcome in outcomes])) as call:
-            finished = await self.inner.finish(outcomes, now)
-            call.answer = FinishAnswer(finished.accepted, finished.disabled)
-        return finished
+        with self._call("finish", now, finished(outcomes)) as call:
+            answer = await self.inner.finish(outcomes, now)
+            call.answer = FinishAnswer(answer.accepted, answer.disabled)
+        return answer
 
     async def beat(self, beats: Sequence[Beat], ttl: float, now: float) -> Orders:
         with self._call("beat", now, BeatArgs([beat.instance for beat in beats], ttl)) as call:
@@ -168,7 +166,7 @@ class RecordedStore:
     async def reap(self, holder: str, n: int, now: float) -> list[JobRecord]:
         with self._call("reap", now, ReapArgs(holder, n)) as call:
             taken = await self.inner.reap(holder, n, now)
-            call.answer = ClaimAnswer([reaped_job(job) for job in taken])
+            call.answer = reaped(taken)
         return taken
 
     async def prune(self, n: int, now: float) -> int:
@@ -266,14 +264,14 @@ class RecordedStore:
 class RecordedTransaction:
     """A transaction whose calls are recorded: those that were accepted are answered when it is over."""
 
-    def __init__(self, inner: Transaction, recorder: Recorder, calls: list[RecordedCall]) -> None:
+    def __init__(self, inner: Transaction, recorder: HistoryRecorder, calls: list[RecordedCall]) -> None:
         self.connection: Any = inner.connection
         self._inner = inner
         self._recorder = recorder
         self._calls = calls
 
     async def finish(self, outcome: Outcome, now: float) -> bool:
-        call = RecordedCall(self._recorder, "finish", now, FinishArgs([finished_job(outcome)]))
+        call = RecordedCall(self._recorder, "finish", now, finished([outcome]))
         self._calls.append(call)
         accepted = await self._inner.finish(outcome, now)
         call.answer = FinishAnswer([accepted], [])
@@ -300,7 +298,7 @@ def recorded(store: Store, folder: Path) -> Store:
     """Return a store whose calls are recorded in a file of this folder, or the same one if they are already."""
     if getattr(store, "recorder", None) is not None:
         return store
-    return RecordedStore(store, Recorder(HistoryFile(folder, partial(_url_of, store)).write))
+    return RecordedStore(store, HistoryRecorder(HistoryFile(folder, partial(_url_of, store))))
 
 
 def _url_of(store: Store) -> str:

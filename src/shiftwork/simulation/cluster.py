@@ -39,7 +39,7 @@ def play(episode: Episode) -> Played:
     surprises = [str(one.get("exception") or one.get("message")) for one in world.loop.surprises]
     return Played(
         seed=episode.seed,
-        lines=world.records.lines,
+        texts=world.records.texts,
         seconds=world.loop.time(),
         jobs=cluster.jobs,
         faults=cluster.faults.happened,

@@ -9,8 +9,8 @@ class Played(Struct, kw_only=True):
     """An episode that was played to its end."""
 
     seed: int
-    lines: dict[str, list[bytes]]
-    """The recorded history: the lines of each process."""
+    texts: dict[str, list[bytes]]
+    """The recorded history: what each process has written."""
     seconds: float
     """How much virtual time has passed."""
     jobs: int

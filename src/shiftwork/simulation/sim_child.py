@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import socket
     from asyncio import TimerHandle
 
-    from shiftwork.history.recorder import Recorder
+    from shiftwork.history.recorder import HistoryRecorder
     from shiftwork.runtime.context.middleware import Middleware
     from shiftwork.runtime.processes.handover import NodeEnd
     from shiftwork.runtime.registry import Callee
@@ -39,7 +39,7 @@ class LiveApp(Struct, frozen=True):
     callees: "Mapping[str, Callee]"
     middleware: "Middleware"
     open_store: "Callable[[], Awaitable[Store]]"
-    recorder: "Recorder"
+    recorder: "HistoryRecorder"
 
 
 class SimSpawned:

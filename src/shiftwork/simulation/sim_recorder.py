@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from shiftwork.history.lines import VERSION, Answered, AnyLine, Opened, decode, encode
-from shiftwork.history.recorder import Recorder
+from shiftwork.history.recorder import HistoryRecorder
 from shiftwork.simulation.ambience import EPOCH
 from shiftwork.simulation.network import Connection
 from shiftwork.simulation.sim_process import SimProcess
@@ -14,53 +14,58 @@ class Records:
     """The lines of all processes."""
 
     def __init__(self, loop: VirtualLoop) -> None:
-        self.lines: Final[dict[str, list[bytes]]] = {}
-        """The lines of each process, by its name."""
+        self.texts: Final[dict[str, list[bytes]]] = {}
+        """What each process has written, by its name."""
         self._loop = loop
         self._open = True
 
     def recorder(self, process: SimProcess, connection: Connection) -> "SimRecorder":
         """Return what writes the lines of a process."""
-        name = f"{process.pid}-{process.name}"
-        self.write(name, Opened(self._loop.time(), VERSION, name, process.pid, EPOCH + self._loop.time()))
-        return SimRecorder(self, name, process, connection)
+        now = self._loop.time()
+        name = f"{process.machine.name}-{process.pid}-{process.name}"
+        self.write(name, Opened(now, VERSION, name, process.pid, EPOCH + now))
+        return SimRecorder(_LinesOf(self, name, process), self._loop, connection)
 
     def write(self, name: str, line: AnyLine) -> None:
         """Write a line that is of no call."""
         self.put(name, encode(line))
 
-    def time(self) -> float:
-        """Return virtual time."""
-        return self._loop.time()
-
-    def put(self, name: str, line: bytes) -> None:
-        """Write a line."""
+    def put(self, name: str, text: bytes) -> None:
+        """Write lines."""
         if self._open:
-            self.lines.setdefault(name, []).append(line)
+            self.texts.setdefault(name, []).append(text)
 
     def close(self) -> None:
         """Write no more."""
         self._open = False
 
-    def decoded(self) -> dict[str, list[AnyLine]]:
-        """Return the lines of all processes as values."""
-        return {name: [decode(line) for line in lines] for name, lines in self.lines.items()}
+
+def decoded(texts: dict[str, list[bytes]]) -> dict[str, list[AnyLine]]:
+    """Return the lines of all processes as values."""
+    return {name: [decode(line) for line in b"".join(written).splitlines()] for name, written in texts.items()}
 
 
-class SimRecorder(Recorder):
-    """Writes the lines of one process, as long as it lives."""
+class _LinesOf:
+    """Takes what one process writes, as long as it lives."""
 
-    def __init__(self, records: Records, name: str, process: SimProcess, connection: Connection) -> None:
-        super().__init__(self._put, records.time)
+    def __init__(self, records: Records, name: str, process: SimProcess) -> None:
+        self.write = self.make_room
         self._records = records
         self._name = name
         self._process = process
-        self._connection = connection
 
-    def _put(self, line: bytes) -> None:
+    def make_room(self, text: bytes) -> None:
         if self._process.alive:
-            self._records.put(self._name, line)
+            self._records.put(self._name, text)
+
+
+class SimRecorder(HistoryRecorder):
+    """Writes the lines of one process."""
+
+    def __init__(self, lines: _LinesOf, loop: VirtualLoop, connection: Connection) -> None:
+        super().__init__(lines, loop.time)
+        self._connection = connection
 
     def answered(self, number: int, answer: Any) -> None:
         """Write the answer to a call, and which call of all it was."""
-        self._put(encode(Answered(self._clock(), number, answer, self._connection.last_order)))
+        self._write(Answered(self._clock(), number, answer, self._connection.last_order))

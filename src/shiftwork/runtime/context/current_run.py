@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from shiftwork.core.jobs.retry import End
     from shiftwork.core.options.retry_rules import RetryRule
-    from shiftwork.history.recorder import Recorder
+    from shiftwork.history.recorder import HistoryRecorder
     from shiftwork.runtime.clock import Clock
 
 T = TypeVar("T")
@@ -133,5 +133,5 @@ class ContextServices(Struct, frozen=True):
     steps_of: Callable[[CurrentRun], "RunSteps"]
     what_follows: Callable[[CurrentRun, BaseException], WhatFollows]
     calls: RunCalls
-    recorder: "Recorder | None" = None
+    recorder: "HistoryRecorder | None" = None
     """Writes down when functions are called and how they end, if the history of this process is recorded."""

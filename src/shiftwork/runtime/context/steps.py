@@ -9,7 +9,7 @@ to another step, the failure is kept before that one begins: a later run must go
 
 A wait ends the run with `Suspended`, which is not an `Exception`, so that a function does not catch it by accident. The
 job is handed back until its time or its signal comes. A function that catches what ends its run, and returns, has not
-completed its job (`Run.overruled`); nor has one whose step was left out because its run has to stop, or is stale.
+completed its job (`LocalRun.overruled`); nor has one whose step was left out because its run has to stop, or is stale.
 
 What is kept, and how it is read again, is in `KeptSteps`. While the store is away, every call waits (`StoreCalls`), so
 each is safe to repeat: a step that was kept though the reply was lost is not kept again, and one in a transaction is
@@ -39,7 +39,7 @@ from shiftwork.store.abilities import Transaction, transactional
 from shiftwork.store.protocol import Store
 
 if TYPE_CHECKING:
-    from shiftwork.history.recorder import Recorder
+    from shiftwork.history.recorder import HistoryRecorder
 
 T = TypeVar("T")
 
@@ -65,7 +65,7 @@ class Steps:
         calls: StoreCalls,
         *,
         loop: asyncio.AbstractEventLoop,
-        recorder: "Recorder | None" = None,
+        recorder: "HistoryRecorder | None" = None,
     ) -> None:
         self._loop = loop
         """Where the store is reached."""
@@ -345,7 +345,7 @@ def _pair(value: bytes) -> bytes:
 
 
 def step_maker(
-    store: Callable[[], Awaitable[Store]], clock: Clock, calls: StoreCalls, recorder: "Recorder | None" = None
+    store: Callable[[], Awaitable[Store]], clock: Clock, calls: StoreCalls, recorder: "HistoryRecorder | None" = None
 ) -> Callable[[CurrentRun], Steps]:
     """Return what makes the steps of a run, for the runs of this event loop and of its threads."""
     loop = asyncio.get_running_loop()

@@ -1,4 +1,7 @@
-"""Starts the instances of a node, each with its runner: in this process, or in one of its own."""
+"""Starts the instances of a node, each with its runner: in this process, or in one of its own.
+
+`StartFailures` decides how long to wait before a process that could not begin is started again.
+"""
 
 import asyncio
 import logging

@@ -42,7 +42,7 @@ from shiftwork.runtime.running.loop_watch import LoopWatch
 from shiftwork.store.protocol import Store
 
 if TYPE_CHECKING:
-    from shiftwork.history.recorder import Recorder
+    from shiftwork.history.recorder import HistoryRecorder
 
 logger: Final = logging.getLogger("shiftwork")
 
@@ -96,7 +96,7 @@ class ChildProcess:
         middleware: Middleware,
         *,
         alone: bool,
-        recorder: "Recorder | None" = None,
+        recorder: "HistoryRecorder | None" = None,
         threads: JobThreads | None = None,
         watched: bool = True,
     ) -> None:
@@ -105,6 +105,8 @@ class ChildProcess:
         `watched`: whether a thread names what blocks the event loop.
         """
         self._callees = callees
+        if recorder is not None:
+            self.link.before_send = recorder.flush
         services = context_services(
             store, self.clock, report=self._progress.report, middleware=middleware, recorder=recorder
         )

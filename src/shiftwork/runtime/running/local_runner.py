@@ -29,7 +29,7 @@ from shiftwork.store.protocol import Store
 from shiftwork.telemetry.tracing import processing
 
 if TYPE_CHECKING:
-    from shiftwork.history.recorder import Recorder
+    from shiftwork.history.recorder import HistoryRecorder
 
 logger: Final = logging.getLogger("shiftwork")
 
@@ -190,8 +190,8 @@ class LocalRunner:
             end = cancelled(run)
         except BaseException as error:  # noqa: BLE001 - the slot must be free again, whatever that was
             end = escaped(run, error)
-        if self._recorder is not None:
-            self._record_end(self._recorder, run, end)
+        if self._recorder is not None and run.began_at is not None and self._recorder.ended(run.job, end.kind):
+            self._loop.call_soon(self._recorder.flush)
         self._ended(run, end)
 
     def _end_in_thread(self, run: LocalRun) -> End | Coroutine[Any, Any, Any]:
@@ -202,6 +202,13 @@ class LocalRunner:
         if self._recorder is not None and isinstance(end, End):
             self._record_end(self._recorder, run, end)
         return end
+
+    @staticmethod
+    def _record_end(recorder: "HistoryRecorder", run: LocalRun, end: End) -> None:
+        """Write at once that the function has ended: for a stray, long after its run has."""
+        if run.began_at is not None:
+            recorder.ended(run.job, end.kind)
+            recorder.flush()
 
     def _in_thread(self, run: LocalRun) -> None:
         end = self._end_in_thread(run)
@@ -220,12 +227,6 @@ class LocalRunner:
             self._ended(run, cancelled(run))
         else:
             self._start_task(run, run_rest(run, end))
-
-    @staticmethod
-    def _record_end(recorder: "Recorder", run: LocalRun, end: End) -> None:
-        """Record that the function has ended: for a stray, long after its run has."""
-        if run.began_at is not None:
-            recorder.ended(run.job, end.kind)
 
     def _ended(self, run: LocalRun, end: End) -> None:
         self._running.discard(run)
@@ -271,7 +272,7 @@ def context_services(
     report: Callable[[Claimed, Progress], None],
     middleware: Middleware,
     outages: OutageLog | None = None,
-    recorder: "Recorder | None" = None,
+    recorder: "HistoryRecorder | None" = None,
 ) -> ContextServices:
     """Return what runs here use. `report` gets what they say of their progress.
 

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from shiftwork.views.shapes.flows import FlowShape, WholeFlowShape, flow_shape, whole_flow_shape
+from shiftwork.web.routes.pools import Reason
 from shiftwork.web.routing import Body, Id, Name, Query, get, post
 from shiftwork.web.site import Site
 
@@ -61,17 +62,17 @@ async def flow(site: Site, id: Name) -> WholeFlowShape:
 
 
 @post("/flows/{id}/cancel")
-async def cancel_flow(site: Site, id: Name) -> FlowChanged:
+async def cancel_flow(site: Site, id: Name, body: Reason) -> FlowChanged:
     """Cancel all jobs of a flow that have not ended."""
-    changed = await site.control.flows.cancel(id)
+    changed = await site.control.flows.cancel(id, reason=body.reason)
     site.jobs_changed()
     return FlowChanged(id=id, changed=changed)
 
 
 @post("/flows/{id}/retry")
-async def retry_flow(site: Site, id: Name) -> FlowChanged:
+async def retry_flow(site: Site, id: Name, body: Reason) -> FlowChanged:
     """Queue the dead and cancelled jobs of a flow again: it goes on from where it broke."""
-    changed = await site.control.flows.retry(id)
+    changed = await site.control.flows.retry(id, reason=body.reason)
     site.jobs_changed()
     return FlowChanged(id=id, changed=changed)
 
