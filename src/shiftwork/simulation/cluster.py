@@ -14,6 +14,7 @@ from shiftwork.history.lines import VERSION, Expected, Opened
 from shiftwork.simulation.ambience import EPOCH, ambience
 from shiftwork.simulation.episode import Episode
 from shiftwork.simulation.faults import Faults
+from shiftwork.simulation.links import HANDOVER, Handover
 from shiftwork.simulation.played import Played
 from shiftwork.simulation.sim_client import SimClient
 from shiftwork.simulation.sim_node import SimNode
@@ -27,9 +28,9 @@ LONGEST_REST_SECONDS: Final = 900.0
 LOOK_SECONDS: Final = 1.0
 
 
-def play(episode: Episode) -> Played:
+def play(episode: Episode, handover: Handover = HANDOVER) -> Played:
     """Play an episode, and return what became of it."""
-    world = World(episode.seed, episode.rhythm)
+    world = World(episode.seed, episode.rhythm, handover)
     with ambience(world.loop, episode.seed), _listening() as logged:
         try:
             cluster = Cluster(world, episode)

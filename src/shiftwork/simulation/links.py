@@ -6,7 +6,7 @@ or the process do to what they share, the other may go on: each may lose the pro
 """
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from shiftwork.runtime.processes.handover import NodeEnd, ProcessEnd
 
@@ -80,6 +80,13 @@ class SimSocket:
             self._reader()
 
 
+class Handover(NamedTuple):
+    """Makes both ends of the pipe of tokens and the page. A test plants faults here."""
+
+    node_end: "Callable[[Interrupt], NodeEnd]"
+    process_end: "Callable[[int, int, Interrupt], ProcessEnd]"
+
+
 class InterruptedNodeEnd(NodeEnd):
     """The node's end, which may lose the processor before and after each thing that it does to the pipe."""
 
@@ -147,3 +154,6 @@ class InterruptedTimes:
         self._interrupt()
         self._page[place] = at
         self._interrupt()
+
+
+HANDOVER: Final = Handover(InterruptedNodeEnd, InterruptedProcessEnd)

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, cast
 from msgspec import Struct
 
 from shiftwork.runtime.processes.child_process import ChildProcess
+from shiftwork.runtime.processes.handover import NodeEnd, ProcessEnd
 from shiftwork.runtime.processes.messages import Ready
 from shiftwork.serve.process import LEFT_ALONE
-from shiftwork.simulation.links import InterruptedNodeEnd, InterruptedProcessEnd, SimSocket
+from shiftwork.simulation.links import SimSocket
 from shiftwork.simulation.sim_process import SimProcess
 from shiftwork.simulation.strands import SimThreads
 from shiftwork.simulation.world import World
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
     from shiftwork.history.recorder import HistoryRecorder
     from shiftwork.runtime.context.middleware import Middleware
-    from shiftwork.runtime.processes.handover import NodeEnd
     from shiftwork.runtime.registry import Callee
     from shiftwork.store.protocol import Store
 
@@ -54,13 +54,13 @@ class SimSpawned:
         self.process: SimProcess = world.start(node.machine, f"{node.name} child")
         self.pid: int = self.process.pid
         self.stacks: SimStacks = SimStacks(world)
-        self.runs: NodeEnd = InterruptedNodeEnd(world.interrupt)
+        self.runs: NodeEnd = world.handover.node_end(world.interrupt)
         self._ours = SimSocket(self._wakes(node))
         self._theirs = SimSocket(self._wakes(self.process))
         self._ours.other, self._theirs.other = self._theirs, self._ours
         self._until: float | None = None
         self._lapse: TimerHandle | None = None
-        ends = InterruptedProcessEnd(self.runs.tokens, self.runs.page, world.interrupt)
+        ends = world.handover.process_end(self.runs.tokens, self.runs.page, world.interrupt)
         self.runs.close_page()
         world.at_end(self.runs.close)
         self.process.on_death(lambda _status: self._theirs.close())
@@ -78,10 +78,10 @@ class SimSpawned:
 
     # ── inside ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _begin(self, ends: InterruptedProcessEnd) -> None:
+    def _begin(self, ends: ProcessEnd) -> None:
         self._world.loop.create_task(self._live(ends), name="shiftwork instance")
 
-    async def _live(self, ends: InterruptedProcessEnd) -> None:
+    async def _live(self, ends: ProcessEnd) -> None:
         instance = ChildProcess(cast("Any", self._theirs), ends)
         setup = await instance.setup
         app = self._make_app(self.process)

@@ -9,6 +9,7 @@ from random import Random
 from typing import Final
 
 from shiftwork.history.recorded_store import RecordedStore
+from shiftwork.simulation.links import HANDOVER, Handover
 from shiftwork.simulation.network import Connection, Network, Pace
 from shiftwork.simulation.sim_machine import SimMachine
 from shiftwork.simulation.sim_process import SimProcess
@@ -31,8 +32,9 @@ class Rhythm(Pace, frozen=True, kw_only=True):
 class World:
     """Everything that is simulated."""
 
-    def __init__(self, seed: int, rhythm: Rhythm) -> None:
+    def __init__(self, seed: int, rhythm: Rhythm, handover: Handover = HANDOVER) -> None:
         self.seed = seed
+        self.handover = handover
         self.rhythm = rhythm
         self.loop: Final = VirtualLoop(Random(f"{seed} order"))  # noqa: S311 - everything must follow from the seed
         self._chance = Random(f"{seed} world")  # noqa: S311 - as above
