@@ -115,7 +115,7 @@ def events_of(operations: Iterable[Operation]) -> Iterator[JepsenEvent]:
 
 def operations_of(history: RecordedHistory) -> Iterator[Operation]:
     """Yield the operations of a history, job by job."""
-    unanswered = min((one.effect.since for one in history.all_of("claim", "reap")), default=-inf)
+    unanswered = min((one.effect.since for one in history.all_of("claim", "reap")), default=None)
     for story in history.stories.values():
         added = story.added
         if added is not None and added.job.expires_at is not None:
@@ -160,7 +160,7 @@ def _came_out(history: RecordedHistory, tenure: Tenure, ending: Ending) -> bool:
 # ── the registers ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _of_register(story: JobStory, unanswered: float) -> Iterator[Operation]:
+def _of_register(story: JobStory, unanswered: float | None) -> Iterator[Operation]:
     for one in story.additions_of_itself:
         yield _operation(one.effect, "write", story.id, FREE)
     for change in story.amendments:
@@ -169,7 +169,7 @@ def _of_register(story: JobStory, unanswered: float) -> Iterator[Operation]:
             yield _operation(change.effect, "write", story.id, value)
     before: Tenure | None = None
     for tenure in story.tenures:
-        yield _claimed(story, tenure, before, unanswered)
+        yield from _claimed(story, tenure, before, unanswered)
         for ending in tenure.endings:
             left = OVER if ending.status in ENDED else FREE
             result = _result(ending.accepted)
@@ -180,10 +180,11 @@ def _of_register(story: JobStory, unanswered: float) -> Iterator[Operation]:
         before = tenure
 
 
-def _claimed(story: JobStory, tenure: Tenure, before: Tenure | None, unanswered: float) -> Operation:
+def _claimed(story: JobStory, tenure: Tenure, before: Tenure | None, unanswered: float | None) -> Iterator[Operation]:
     handout = tenure.handout
-    if handout is None:  # by a call that was never answered
-        return Operation(unanswered, inf, "write", story.id, tenure.fence, "info")
-    taken = handout.lost_by is not None and before is not None
-    value = before.fence if taken and before else FREE
-    return _operation(handout.effect, "cas", story.id, (value, tenure.fence))
+    if handout is not None:
+        taken = handout.lost_by is not None and before is not None
+        value = before.fence if taken and before else FREE
+        yield _operation(handout.effect, "cas", story.id, (value, tenure.fence))
+    elif unanswered is not None:  # one of those calls may have handed it out
+        yield Operation(unanswered, inf, "write", story.id, tenure.fence, "info")

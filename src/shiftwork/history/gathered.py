@@ -1,7 +1,9 @@
 """A recorded history, put together from the lines of all processes: what the rules judge."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
+from gc import disable, enable, isenabled
 from typing import Any
 
 from msgspec import Struct
@@ -167,3 +169,15 @@ class RecordedHistory:
 def line_number(file: int, number: int) -> int:
     """Return the number of a line in a history, given its file's and its own within that."""
     return file << 32 | number
+
+
+@contextmanager
+def without_collector() -> Iterator[None]:
+    """Look for no cycles among the values of a history, of which there are none: it would take most of the time."""
+    was_enabled = isenabled()
+    disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            enable()
