@@ -16,6 +16,8 @@ import pytest
 from msgspec import Meta
 
 from shiftwork import WorkerOrchestrator
+from shiftwork.core.health.health_values import CODES, HealthFacts, Problem
+from shiftwork.core.health.verdict import judge
 from shiftwork.core.model.event import Event
 from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.observing.event_rows import EventRow, text_of
@@ -28,7 +30,9 @@ from shiftwork.core.workers.state import reason_of
 from shiftwork.errors import ConfigurationError
 from shiftwork.sentences import error_text, parts_of, plain, restored, sentence, series
 from shiftwork.store.redis.server.faults import unreachable
+from shiftwork.views.diagnosis import remedy
 from shiftwork.web.responses import SENTENCES_HEADER, encoder
+from tests.core.test_health import NOW, WRONG
 from tests.node import node as run_in_node
 from tests.web.conftest import Web
 
@@ -121,6 +125,20 @@ def test_every_hole_has_a_value(checkout: Path) -> None:
             if name in MAKERS - {"series"} and isinstance(call.args[0], ast.Constant):
                 given = {one.arg for one in call.keywords}
                 assert given == {*HOLE.findall(str(call.args[0].value))}, f"{module}:{call.lineno}"
+
+
+@pytest.mark.parametrize("facts", [row[0] for row in WRONG], ids=[row[1] for row in WRONG])
+def test_every_problem_and_what_to_do_about_it_are_sentences(facts: HealthFacts) -> None:
+    for problem in judge(facts, NOW).problems:
+        texts = {problem.message, problem.remedy, remedy(problem)}
+        assert {text for text in texts if parts_of(text) is None} == set()
+
+
+def test_every_command_for_a_problem_is_a_sentence() -> None:
+    unsaid = [Problem(code, "w", "", "") for code in CODES]
+    commands = {one.code: text for one in unsaid if (text := remedy(one))}
+    assert "no_leader" in commands
+    assert {code for code, text in commands.items() if parts_of(text) is None} == set()
 
 
 # ── as the dashboard shows them ──────────────────────────────────────────────────────────────────────────────────────
