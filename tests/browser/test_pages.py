@@ -228,7 +228,7 @@ def test_nodes_show_the_machine(watched: Watched, node: Site) -> None:
     for what in ("CPU", "Memory", "Busy slots"):
         expect(page.get_by_role("meter", name=f"{what} of {known['name']}")).to_be_visible()
     running = node.enqueue("long_report", pages=500)
-    row = page.get_by_role("region", name="Processes").get_by_role("row").filter(has_text="reports")
+    row = page.get_by_role("region", name="Instances").get_by_role("row").filter(has_text="reports")
     expect(row.locator(f'a[title="{running}"]')).to_be_visible()
     row.get_by_role("button", name=f"Show the stack of {running}").click()
     expect(page.get_by_role("region", name="stack")).to_contain_text("in long_report")

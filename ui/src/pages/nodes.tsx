@@ -112,7 +112,7 @@ function NodePanel({ node, instances: members, marked }: { node: Node; instances
         <Fact name={t("Store")}>
           <Late seconds={node.store_seconds} much={0.5} said="{time} per call" />
         </Fact>
-        <Fact name={t("Processes")}>{instances}</Fact>
+        <Fact name={t("Instances")}>{instances}</Fact>
         <Fact name={t("Started")}>
           <Time at={node.started_at} />
         </Fact>
@@ -125,10 +125,10 @@ function NodePanel({ node, instances: members, marked }: { node: Node; instances
       {members.length > 0 ? (
         <Instances rows={members} node={node.name} />
       ) : (
-        <Empty title={t("No processes")}>
+        <Empty title={t("No instances")}>
           {node.status === "drained"
             ? t("The node is drained.")
-            : t("The leader starts processes here when there is work.")}
+            : t("The leader starts instances here when there is work.")}
         </Empty>
       )}
       <p className="border-t border-line px-3 py-2 text-xs text-muted">
