@@ -11,6 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 from shiftwork import WorkerOrchestrator
 from shiftwork.core.model.event import Event
 from shiftwork.core.model.jobs import CheckedJobOptions
+from shiftwork.handles.worker import Call
 from tests.browser.stage import Site, Watched, served
 from tests.polling import wait_until
 from tests.ports import free_port
@@ -276,6 +277,66 @@ def test_jobs_are_sorted_and_counted_by_the_server_and_show_their_places(chromiu
         page.get_by_label("Worker").first.fill("acd")
         page.get_by_label("Worker").first.press("Enter")
         expect(page.get_by_text("there is no worker 'acd': did you mean 'act'?")).to_be_visible()
+        context.close()
+    assert watched.wrong == []
+
+
+async def flows(app: WorkerOrchestrator, call: Call[None], many: int) -> list[str]:
+    return [(await app.enqueue_flow(call)).id for _ in range(many)]
+
+
+def test_flows_and_jobs_hold_still_though_more_come_at_once_than_a_page_has(chromium: Browser) -> None:
+    context = chromium.new_context(reduced_motion="reduce")
+    app = nothing()
+    bind = app.register_worker("bind", noop, execution_mode="triggered")
+    with served(app) as host:
+
+        def burst() -> None:
+            host.run(flows(app, bind.with_options(tags=["new"]).call(), 60))
+            host.site.enqueue("bind")  # announces the change: no node has published the pool, so no bell does
+            expect(page.get_by_role("button", name="More than 50 new above")).to_be_visible()
+
+        old = host.run(flows(app, bind.with_options(tags=["old"]).call(), 55))
+        watched = Watched(context.new_page(), host.site)
+        page = watched.open("flows")
+        rows = page.get_by_role("main").locator("li")
+        expect(page.get_by_text("Page 1, 50 flows")).to_be_visible()
+        burst()
+        host.site.act(f"flows/{old[-1]}/cancel")
+        expect(rows.first).to_contain_text("1 cancelled")  # what it shows is kept up to date, where it is
+        expect(page.get_by_text("in italics")).to_have_count(0)
+        page = watched.open("jobs")
+        rows = page.get_by_role("region", name="Jobs").get_by_role("row")
+        expect(rows.nth(1)).to_contain_text("position 115")
+        burst()
+        host.site.act(f"flows/{old[-2]}/cancel")
+        expect(rows.nth(1)).to_contain_text("position 114")
+        expect(page.get_by_text("in italics")).to_have_count(0)
+        context.close()
+    assert watched.wrong == []
+
+
+def test_flows_are_filtered_counted_and_steered_by_keys(chromium: Browser) -> None:
+    context = chromium.new_context(reduced_motion="reduce")
+    app = nothing()
+    bind = app.register_worker("bind", noop, execution_mode="triggered")
+    with served(app) as host:
+        made = host.run(flows(app, bind.with_options(tags=["shoes"]).call(), 2)) + host.run(flows(app, bind.call(), 2))
+        host.site.act(f"flows/{made[0]}/cancel")
+        watched = Watched(context.new_page(), host.site)
+        page = watched.open("flows?tag=shoes")
+        rows = page.get_by_role("main").locator("li")
+        expect(page.get_by_text("Page 1, the last one, 2 flows")).to_be_visible()
+        page.get_by_label("State").select_option("cancelled")
+        expect(page.get_by_text("Page 1, the last one, 1 flow")).to_be_visible()
+        page.get_by_label("State").select_option("")
+        expect(rows).to_have_count(2)
+        page.get_by_role("heading", level=1).click()
+        page.keyboard.press("j")
+        page.keyboard.press("j")
+        expect(rows.nth(1)).to_be_focused()
+        page.keyboard.press("Enter")
+        expect(page).to_have_url(re.compile(made[0]))
         context.close()
     assert watched.wrong == []
 

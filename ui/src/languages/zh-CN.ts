@@ -153,7 +153,6 @@ const chinese = {
   Next: "下一次",
   Newer: "较新",
   Older: "较旧",
-  Newest: "最新",
   "First page": "第一页",
   Loading: "加载中",
   "Loading…": "加载中…",
@@ -640,6 +639,9 @@ const chinese = {
   // ── 流程 ──
   "Jobs that need each other, newest first": "相互依赖的任务，最新的在前",
   "No flows": "没有流程",
+  "No matching flows": "没有匹配的流程",
+  "Page {page}, {n} {n:flow|flows}": "第 {page} 页，{n} 个流程",
+  "Page {page}, the last one, {n} {n:flow|flows}": "第 {page} 页（最后一页），{n} 个流程",
   "Calls that are added with enqueue_flow appear here.": "用 enqueue_flow 添加的调用会显示在这里。",
   "Progress of flow {id}": "流程 {id} 的进度",
   "added {time}": "添加于 {time}",

@@ -66,6 +66,7 @@ function NodePanel({ node, instances: members, marked }: { node: Node; instances
   const instances = node.runs.reduce((sum, run) => sum + run.instances, 0);
   return (
     <Panel
+      row
       className={marked ? "ring-2 ring-accent" : ""}
       title={
         <span className="flex flex-wrap items-center gap-2">
@@ -77,7 +78,14 @@ function NodePanel({ node, instances: members, marked }: { node: Node; instances
           ))}
         </span>
       }
-      side={<NodeActions node={node} />}
+      side={
+        <>
+          <Link className="link text-xs" href={to(["events"], { subject: node.name })} data-row-link="">
+            {t("Its events")}
+          </Link>
+          <NodeActions node={node} />
+        </>
+      }
       flush
     >
       <dl className="grid grid-cols-2 gap-x-6 gap-y-3 border-b border-line px-3 py-3 text-sm sm:grid-cols-4 xl:grid-cols-8">
