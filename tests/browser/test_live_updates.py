@@ -156,6 +156,17 @@ def test_rows_are_steered_by_keys(watched: Watched, node: Site) -> None:
     expect(page).to_have_url(re.compile(newest))
     page.keyboard.press("?")
     expect(page.get_by_role("dialog")).to_contain_text("Next row of the list")
+    page.keyboard.press("Escape")
+    watched.open("dead")
+    expect(page.get_by_role("button", name="Inspect").first).to_be_visible()
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("region", name="Jobs").get_by_role("row").first).to_be_visible()
+    watched.open("nodes")
+    expect(page.get_by_role("button", name="Drain")).to_be_visible()
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("events.subject="))
 
 
 def test_selected_row_stays_while_it_leaves_its_list(watched: Watched, node: Site) -> None:

@@ -218,7 +218,12 @@ def test_breaker_is_shown_where_it_matters_and_closed_by_hand_with_a_reason(watc
         route.fulfill(json=SMTP | {"state": "closed"})
 
     page.route("**/api/v1/breakers/smtp/close", close)
-    watched.open("breakers")
+    watched.open("overview")
+    page.keyboard.press("/")
+    page.keyboard.type("smt")
+    expect(page.get_by_role("option").first).to_contain_text("breakersmtp")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("breakers.breaker=smtp"))
     expect(page.get_by_role("listitem").filter(has_text="smtp")).to_contain_text("open")
     assert violations(page, axe) == []
     for place in ("workers/send_mail", "pools/mail"):
@@ -272,6 +277,10 @@ def test_jobs_that_wait_for_a_person_have_a_list_and_say_for_what(watched: Watch
     expect(page.get_by_role("button", name="Cancel all")).to_be_disabled()
     row.locator(f'a[title="{waiting}"]').click()
     expect(page.get_by_role("main")).to_contain_text(re.compile("waits for approval since"))
+    found = node.ask("jobs?limit=1") | {"total": None, "next_after": "~1700000000.0~300"}
+    served(page, "jobs?*", found)
+    watched.open("jobs?payload=invoice")
+    expect(page.get_by_text("The search stops after a moment; Older goes on with it.")).to_be_visible()
     node.act(f"jobs/{waiting}/cancel")
 
 
@@ -297,6 +306,12 @@ def test_queued_job_shows_its_position_and_when_it_is_likely_to_start(watched: W
     expect(main.get_by_role("listitem").filter(has_text="rate limit")).to_contain_text(
         re.compile(r"the next job starts in \d")
     )
+    unknown = {"position": 401, "estimate": None, "estimate_basis": "no estimate: no run of it has ended yet"}
+    page.unroute("**/api/v1/jobs/*/explanation")
+    served(page, f"jobs/{queued}/explanation", why | unknown)
+    page.reload()
+    expect(main).to_contain_text("no estimate: no run of it has ended yet")
+    expect(main).not_to_contain_text("starts in about")
     node.act(f"jobs/{queued}/cancel")
     node.act("pools/reports/resume")
 
