@@ -33,7 +33,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint fix ui client provide bench peers originals morning recovery promises worst soak docs pictures site wheel house estimates lock clean
+.PHONY: help demo test check lint fix ui client provide bench peers originals morning recovery promises worst storms night soak docs pictures site wheel house estimates lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-9s %s\n", $$1, $$2 }'
@@ -95,6 +95,12 @@ promises: $(STAMP) ## leave out one promise after the other on PostgreSQL: what 
 
 worst: $(STAMP) ## stage six faults, and print what `shiftwork status` says of each after 5, 15 and 60 s; seven minutes
 	@$(BIN)/python -m tests.system.worst $(ARGS)
+
+storms: provide ## run storms on each store, and draw a page of what was done and that nothing was lost; ARGS=--help
+	@$(BIN)/python -m tests.storms --report build/storms $(ARGS)
+
+night: provide ## go on with a night of storms, in pieces that add up; ARGS="--minutes 30", ARGS=--help
+	@$(BIN)/python -m tests.storms.night --picture docs/night.svg $(ARGS)
 
 soak: provide ## run the long tests, about an hour; ARGS="-k storm"
 	@echo "» soak tests, about an hour; each is named when it begins, and the slowest at the end"

@@ -142,6 +142,7 @@ WORST: Final = {
     "worker_failing": "worker:image_resize",
     "pool_stuck": "pool:images",
     "breaker_open": "breaker:smtp",
+    "jobs_expired": "cancelled:images",
     "dead_letters": "dead:images",
 }
 

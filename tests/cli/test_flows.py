@@ -5,6 +5,7 @@ import re
 from typing import Any
 
 from shiftwork import Context, WorkerOrchestrator
+from shiftwork.core.model.jobs import CheckedJobOptions
 from shiftwork.serve.loading import load_app
 from tests.cli.terminal import Terminal, in_shop
 from tests.polling import eventually
@@ -99,6 +100,10 @@ def test_a_job_that_was_handed_back_has_not_ended(shop: Terminal) -> None:
         return job.id
 
     job = asyncio.run(work(load_app("shop")))
+    in_shop(lambda app: app.control.jobs.enqueue("resize", {"path": "a.png"}, CheckedJobOptions(run_at=9e9)))
+    waiting = shop.json("jobs", "--waits-for-signal")
+    assert [one["id"] for one in waiting["jobs"]] == [job]
+    assert shop.json("jobs", "--waits-for-signal", "--status", "queued")["jobs"] == []
     shown = shop.ok("job", job)
     assert re.search(r"^  last run    \d{4}-.* on .*/default#\d+, took 0\.\d+ s$", shown, re.MULTILINE)
     assert not {"  ended", "  started"} & {line[:9].rstrip() for line in shown.splitlines()}

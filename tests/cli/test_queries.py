@@ -477,6 +477,7 @@ def test_events_are_found_by_who_what_and_when(shop: Terminal, dead: list[str]) 
     assert found("--name", "pool.paused", "--name", "worker.disabled") == ["pool.paused", "worker.disabled"]
     (me,) = {event["by"] for event in shop.json("events", "--name", "pool.paused")["events"]}
     assert found("--by", me) == found("--by", me.partition("@")[0]) == ["pool.paused", "worker.disabled"]
+    assert found("--subject", "images") == ["pool.paused"], "about the pool itself, not its workers"
     assert found("--until", "1h", "--name", "pool.paused") == []
     assert found("--since", "1h", "--name", "pool.paused") == ["pool.paused"]
     assert "is not a time: write how long ago" in shop.refused("events", "--since", "yesterday", code=2)

@@ -65,8 +65,19 @@ async def test_a_flow_is_cancelled_and_retried(web: Web) -> None:
     flow = await add(web, 1)
     assert (await web.post(f"flows/{flow}/cancel")).json() == {"id": flow, "changed": 2}
     assert (await web.get(f"flows/{flow}"))["state"] == "cancelled"
-    assert (await web.post(f"flows/{flow}/retry")).json() == {"id": flow, "changed": 2}
+    retried = await web.post(f"flows/{flow}/retry", {"reason": "the customer called"})
+    assert retried.json() == {"id": flow, "changed": 2}
     assert (await web.post("flows/none/retry")).status_code == 404
+    told = {event["name"]: event for event in (await web.get("events", subject=flow))["events"]}
+    assert told["flow.retried"]["data"]["reason"] == "the customer called"
+    assert "2 jobs: the customer called" in told["flow.retried"]["message"]
+
+
+async def test_the_jobs_of_a_flow_are_changed_in_bulk(web: Web) -> None:
+    flow, other = await add(web, 1), await add(web, 1)
+    cancelled = (await web.post("jobs/bulk", {"action": "cancel", "filter": {"flow": flow}})).json()
+    assert (cancelled["matched"], cancelled["changed"]) == (2, 2)
+    assert (await web.get(f"flows/{other}"))["state"] == "running"
 
 
 async def test_a_job_gets_a_signal_and_shows_that_it_came(web: Web) -> None:

@@ -217,6 +217,7 @@ const PLACES: Record<string, (name: string) => string> = {
   flow: (name) => to(["flows", name]),
   job: (name) => to(["jobs", name]),
   breaker: (name) => to(["breakers"], { breaker: name }),
+  cancelled: (name) => to(["jobs"], { status: "cancelled", pool: name }),
   dead: (name) => to(["dead"], name ? { pool: name } : {}),
   leader: () => to(["nodes"]),
   store: () => to(["nodes"]),

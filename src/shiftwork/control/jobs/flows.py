@@ -30,9 +30,8 @@ from shiftwork.handles.flow import Flow, FlowStatus, child_ids, in_order
 from shiftwork.handles.job import Job
 from shiftwork.handles.worker import Call, new_id
 from shiftwork.sentences import sentence
-from shiftwork.store.flow_failures import jobs_before
+from shiftwork.store.flow_failures import FLOW_PAGE, jobs_before
 
-FLOW_PAGE: Final = 1_000
 MEMBERS: Final = 10_000
 """How many jobs of a flow are read at a time where only their statuses matter."""
 FIRST_LOOK_SECONDS: Final = 0.25

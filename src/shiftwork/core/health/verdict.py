@@ -28,7 +28,7 @@ SCHEDULE_GRACE_SECONDS: Final = 10.0
 """How late the job of a fire time, or of a loop's next round, may be created before the schedule counts as missed."""
 LEADERLESS_SECONDS: Final = 60.0
 """The same while no node leads, which is a problem of its own and ends by itself if another node is there."""
-CAUSES: Final = {"breaker_open", "worker_disabled", "worker_starved", "pool_stuck", "pool_unplaced"}
+CAUSES: Final = {"breaker_open", "worker_disabled", "worker_starved", "worker_unknown", "pool_stuck", "pool_unplaced"}
 """The problems that explain a backlog with the same target."""
 
 

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from shiftwork.core.model.workers import PoolConfig
 from shiftwork.events import Emit
+from shiftwork.history.opening import recorder_of
 from shiftwork.runtime.claiming.pool_instance import PoolInstance, PoolInstanceListener
 from shiftwork.runtime.clock import Clock, Timer
 from shiftwork.runtime.node.node_services import NodeServices
@@ -43,6 +44,7 @@ class Runners:
             report=here.progress.report,
             middleware=here.registry.middleware,
             outages=here.outages,
+            recorder=recorder_of(here.store),
         )
         return LocalRunner(here.registry.callees, services, load=here.gauge.load)
 

@@ -8,6 +8,7 @@ from shiftwork.control.jobs.flow_search import FlowFilter, FlowPlace, FlowState
 from shiftwork.views.shapes.flows import FlowShape, WholeFlowShape, flow_shape, whole_flow_shape
 from shiftwork.web.job_search import ENOUGH_SECONDS
 from shiftwork.web.routes.jobs import Tag
+from shiftwork.web.routes.pools import Reason
 from shiftwork.web.routing import Body, Id, Name, Query, get, post
 from shiftwork.web.site import Site
 
@@ -75,17 +76,17 @@ async def flow(site: Site, id: Name) -> WholeFlowShape:
 
 
 @post("/flows/{id}/cancel")
-async def cancel_flow(site: Site, id: Name) -> FlowChanged:
+async def cancel_flow(site: Site, id: Name, body: Reason) -> FlowChanged:
     """Cancel all jobs of a flow that have not ended."""
-    changed = await site.control.flows.cancel(id)
+    changed = await site.control.flows.cancel(id, reason=body.reason)
     site.jobs_changed()
     return FlowChanged(id=id, changed=changed)
 
 
 @post("/flows/{id}/retry")
-async def retry_flow(site: Site, id: Name) -> FlowChanged:
+async def retry_flow(site: Site, id: Name, body: Reason) -> FlowChanged:
     """Queue the dead and cancelled jobs of a flow again: it goes on from where it broke."""
-    changed = await site.control.flows.retry(id)
+    changed = await site.control.flows.retry(id, reason=body.reason)
     site.jobs_changed()
     return FlowChanged(id=id, changed=changed)
 
