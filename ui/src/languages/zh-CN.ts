@@ -649,6 +649,10 @@ const chinese = {
   "List its jobs": "列出其任务",
   "Critical path": "关键路径",
   "critical path": "关键路径",
+  "Retry this flow?": "重试此流程？",
+  "Retry {n} {n:job|jobs}": "重试 {n} 个任务",
+  "Its dead and cancelled jobs are queued again, and it continues from there.":
+    "其死信任务和已取消的任务会重新排队，流程从那里继续。",
   "Cancel this flow?": "取消此流程？",
   "Cancel its jobs": "取消其任务",
   "All its jobs that have not ended are cancelled. Running ones are asked to stop.":

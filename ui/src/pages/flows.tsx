@@ -5,6 +5,7 @@ import { useStillFlows } from "../data/held";
 import { useAct, useFlow, useMay, useWorkerNames } from "../data/queries";
 import type { Flow, WholeFlow } from "../data/types";
 import { rich, t } from "../language";
+import { READ_ONLY, Reason, reasonIn } from "../parts/actions";
 import { Answer, Badge, Button, Empty, Heading, Meter, Panel, StatusBadge, Time } from "../parts/basics";
 import { Ask } from "../parts/dialog";
 import { FlowView, MOST_BOXES, numbersOf } from "../parts/flow";
@@ -226,7 +227,9 @@ function Critical({ flow }: { flow: WholeFlow }) {
       {flow.critical_path.slice(-SHOWN).map((job, place) => (
         <li key={job.id} className="flex items-center gap-2">
           {place > 0 && <span aria-hidden="true">→</span>}
-          <Link href={to(["jobs", job.id])}>{job.worker}</Link>
+          <Link className="link inline-flex min-h-6 items-center" href={to(["jobs", job.id])}>
+            {job.worker}
+          </Link>
           {job.status !== "completed" && <StatusBadge status={job.status} />}
           {job.started_at && <span className="text-xs text-muted">{duration(spent(job, now))}</span>}
         </li>
@@ -237,39 +240,49 @@ function Critical({ flow }: { flow: WholeFlow }) {
 
 function FlowActions({ flow }: { flow: WholeFlow }) {
   const may = useMay();
-  const [asking, setAsking] = useState(false);
+  const [asking, setAsking] = useState<"retry" | "cancel" | null>(null);
   const act = useAct<{ changed: number }>((answer) => t("Done: {n} {n:job|jobs}", { n: answer.changed }));
-  const broken = (flow.counts.dead ?? 0) + (flow.counts.cancelled ?? 0) > 0;
-  const close = () => setAsking(false);
+  const broken = (flow.counts.dead ?? 0) + (flow.counts.cancelled ?? 0);
+  const close = () => setAsking(null);
+  const title = may ? undefined : READ_ONLY;
   return (
     <>
       <Link className="link text-sm" href={to(["jobs"], { flow: flow.id })}>
         {t("All jobs")}
       </Link>
-      {broken && (
-        <Button
-          kind="primary"
-          disabled={!may || act.isPending}
-          onClick={() => act.mutate(() => api.retryFlow(flow.id))}
-        >
+      {broken > 0 && (
+        <Button kind="primary" disabled={!may} title={title} onClick={() => setAsking("retry")}>
           {t("Retry")}
         </Button>
       )}
       {flow.ended < flow.jobs && (
-        <Button kind="danger" disabled={!may} onClick={() => setAsking(true)}>
+        <Button kind="danger" disabled={!may} title={title} onClick={() => setAsking("cancel")}>
           {t("Cancel")}
         </Button>
       )}
-      {asking && (
+      {asking === "retry" && (
+        <Ask
+          title={t("Retry this flow?")}
+          verb={t("Retry {n} {n:job|jobs}", { n: broken })}
+          busy={act.isPending}
+          close={close}
+          submit={(data) => act.mutate(() => api.retryFlow(flow.id, reasonIn(data)), { onSuccess: close })}
+        >
+          <p>{t("Its dead and cancelled jobs are queued again, and it continues from there.")}</p>
+          <Reason />
+        </Ask>
+      )}
+      {asking === "cancel" && (
         <Ask
           title={t("Cancel this flow?")}
           verb={t("Cancel its jobs")}
           danger
           busy={act.isPending}
           close={close}
-          submit={() => act.mutate(() => api.cancelFlow(flow.id), { onSuccess: close })}
+          submit={(data) => act.mutate(() => api.cancelFlow(flow.id, reasonIn(data)), { onSuccess: close })}
         >
           <p>{t("All its jobs that have not ended are cancelled. Running ones are asked to stop.")}</p>
+          <Reason />
         </Ask>
       )}
     </>
