@@ -1,6 +1,5 @@
 """A small app with something of everything, run on a recorded store in memory: a legal history, as lines."""
 
-import asyncio
 import time
 from typing import Any
 
@@ -9,6 +8,7 @@ from shiftwork.history.lines import VERSION, AnyLine, Expected, Opened, decode
 from shiftwork.history.recorded_store import RecordedStore
 from shiftwork.history.recorder import HistoryRecorder, KeptLines
 from shiftwork.store.memory import MemoryStore
+from tests.polling import pass_time
 
 JOBS = 8
 """How many jobs of each kind."""
@@ -19,12 +19,12 @@ async def nothing() -> None:
 
 
 async def short(n: int) -> int:
-    await asyncio.sleep(0.001)
+    await pass_time(0.001)
     return n
 
 
 async def keyed(key: str) -> None:
-    await asyncio.sleep(0.001)
+    await pass_time(0.001)
 
 
 async def flaky(ctx: Context, n: int) -> None:

@@ -316,6 +316,12 @@ def start_before_what_it_needs(cut: Cutting) -> None:
     cut.move_claim(cut.jobs("total")[0], before=cut.finish(last))
 
 
+@breaks("results_right")
+def give_another_result(cut: Cutting) -> None:
+    answer = cut.answer_to(cut.asked("results")[0])
+    cut.swap(answer, replace(answer, answer=[result + 1 for result in answer.answer]))
+
+
 @breaks("ranks_kept")
 def start_the_later_one_first(cut: Cutting) -> None:
     last = max(cut.jobs("alone"), key=cut.fence)

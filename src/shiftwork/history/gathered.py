@@ -86,7 +86,7 @@ class RecordedHistory:
         self.switches: list[Switching] = []
         self.doc_calls: list[DocsCall] = []
         self.others: dict[str, list[OtherCall]] = {}
-        """By call: `leave`, `promote`, `prune`, `restore` and `take_over`; and claims and reaps without an answer."""
+        """By call: those about no job, or about jobs by their ids alone; and claims and reaps without an answer."""
         self.runs = 0
         """How many runs began."""
         self.faults: list[tuple[int, Fault]] = []

@@ -21,7 +21,7 @@ from shiftwork.history.rules.durable_jobs import (
     steps_not_repeated,
 )
 from shiftwork.history.rules.fences import current_fences, fences_grow, known_fences, old_fences
-from shiftwork.history.rules.flows import needs_met
+from shiftwork.history.rules.flows import needs_met, results_right
 from shiftwork.history.rules.holding import ended_jobs, one_holder, one_run
 from shiftwork.history.rules.leases import live_jobs, terms_apart
 from shiftwork.history.rules.losses import nothing_lost
@@ -46,7 +46,7 @@ RULES: Final[Mapping[str, Rule]] = {
             terms_apart,
         ),
         *(limits_hold, keys_hold, conflicts_hold, windows_hold, disabled_wait, none_early),
-        *(dependencies_rest, dependencies_met, dependencies_first, needs_met),
+        *(dependencies_rest, dependencies_met, dependencies_first, needs_met, results_right),
         *(ranks_kept, none_starved, precedence_holds, one_of_a_key, twins_live),
         *(fired_once, fired_in_time, none_missed),
         *(steps_fenced, steps_kept_once, steps_not_repeated, signals_taken_once, signals_reach),
