@@ -193,6 +193,11 @@ def test_a_job_whose_claim_nobody_heard_of_may_be_passed_over() -> None:
     assert tape.refuted() == set()
 
 
+def test_a_job_of_which_nothing_was_heard_again_may_have_been_claimed() -> None:
+    tape = Tape().add("a", run_at=EPOCH).add("b", run_at=EPOCH + 2)
+    assert tape.claim("a", 1, lost=True).claim("b", 2, run_at=EPOCH + 2).refuted() == set()
+
+
 def test_a_job_of_a_worker_without_gates_is_not_passed_over() -> None:
     tape = Tape().defined("v").defined().add("a", run_at=EPOCH).add("b", worker="v", run_at=EPOCH + 2)
     assert tape.claim("b", 1, worker="v", run_at=EPOCH + 2).refuted() == {"none_starved"}
