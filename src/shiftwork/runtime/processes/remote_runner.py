@@ -200,7 +200,8 @@ class RemoteRunner:
 
     def _forget(self, run: Run) -> None:
         del self._runs[run.job.fence]
-        self._process.runs.free(run.place)
+        if run not in self.strays:  # a thread of it may still be about to note that it begins
+            self._process.runs.free(run.place)
         if self._going_on:
             self._going_on.discard(run)
         if run.patience is not None:
@@ -269,7 +270,7 @@ class RemoteRunner:
     def _received(self, frames: Sequence[ProcessFrame]) -> None:
         self._answer.came()
         if self._process.runs.full:
-            self._process.send(LookAgain())
+            self._process.send(LookAgain())  # which writes the tokens first
         for frame in frames:
             for message in frame.messages:
                 try:

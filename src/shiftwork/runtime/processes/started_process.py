@@ -17,6 +17,7 @@ from shiftwork.runtime.clock import Clock, Timer
 from shiftwork.runtime.processes.handover import CUT_OFF, LEASE, STACK_SIGNAL
 from shiftwork.runtime.processes.link import Link, log_refusal
 from shiftwork.runtime.processes.messages import (
+    LookAgain,
     NodeFrame,
     ProcessFrame,
     ShowStack,
@@ -83,7 +84,7 @@ class StartedProcess:
                 on_refused=on_refused,
                 longest=longest,
                 most_at_once=longest,  # jobs can write to the socket, as much and as fast as they like
-                before_send=self.runs.write,
+                before_send=self._write_tokens,
             )
             on_failure.pop_all()
         if guard is not None:
@@ -113,6 +114,10 @@ class StartedProcess:
     def catch_up(self) -> None:
         """Receive now what has arrived so far."""
         self._link.catch_up()
+
+    def _write_tokens(self) -> None:
+        if self.runs.write():
+            self._link.send(LookAgain())  # with the messages that are about to be sent
 
     def _received(self, frames: Sequence[ProcessFrame]) -> None:
         if not self._over:
