@@ -49,16 +49,16 @@ class NarrowPipes:
         return getattr(os, name)
 
     def write(self, fd: int, tokens: "array[int]") -> int:
-        if in_pipe(fd) + len(tokens) > self._room:
+        if bytes_in(fd) // 8 + len(tokens) > self._room:
             raise BlockingIOError
         return os.write(fd, tokens)
 
 
-def in_pipe(fd: int) -> int:
-    """How many tokens wait in a pipe."""
+def bytes_in(fd: int) -> int:
+    """How many bytes wait in a pipe."""
     size = array("i", [0])
     ioctl(fd, termios.FIONREAD, size)
-    return size[0] // 8
+    return size[0]
 
 
 class PausingEnd(NodeEnd):
@@ -71,19 +71,27 @@ class PausingEnd(NodeEnd):
 
 
 class Spawned:
-    """What a process's start leaves behind, without a process."""
+    """What the start of a process leaves behind, without a process: both ends are ours."""
+
+    newest: "Spawned"
 
     def __init__(self, on_failure: ExitStack) -> None:
         self.socket, self.theirs = socket.socketpair()
         self.runs = PausingEnd()
         self.popen = SimpleNamespace(pid=os.getpid(), returncode=0)
-        self.lifeline = -1
+        self.alive, self.lifeline = os.pipe()
+        os.set_blocking(self.lifeline, False)  # noqa: FBT003 - its only parameter
         self.stacks = SimpleNamespace(unread=str, close=lambda: None)
-        spawned.append(self)
+        Spawned.newest = self
 
-
-spawned: Final[list[Spawned]] = []
-"""The newest one."""
+    def close(self) -> None:
+        self.socket.close()
+        self.theirs.close()
+        self.runs.close_page()
+        self.runs.close()
+        os.close(self.alive)
+        with suppress(OSError):  # it is closed with the node
+            os.close(self.lifeline)
 
 
 class Mailbox(list[Any]):
@@ -127,11 +135,16 @@ def narrowed(room: int) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(handover, "os", NarrowPipes(room))
         patch.setattr(handover, "_WHOLE", 1)
-        patch.setattr(started_process, "SpawnedProcess", Spawned)
-        patch.setattr(started_process.StartedProcess, "_watch", lambda self: None)
-        patch.setattr(remote_runner.machine, "starved", lambda: 0)
         patch.setattr(child_process, "Link", Mailbox)
+        without_processes(patch)
         yield
+
+
+def without_processes(patch: pytest.MonkeyPatch) -> None:
+    """Have a `RemoteRunner` start nothing."""
+    patch.setattr(started_process, "SpawnedProcess", Spawned)
+    patch.setattr(started_process.StartedProcess, "_watch", lambda self: None)
+    patch.setattr(remote_runner.machine, "starved", lambda: 0)
 
 
 class RealHandover:
@@ -142,8 +155,8 @@ class RealHandover:
         setup = Setup(app="", role="alone" if alone else "shared")
         self._runner = RemoteRunner(setup, clock, report=lambda job, progress: None, kills=KillRecord())
         self._runner.attach(cast("Any", self))
-        self._socket = spawned[-1].theirs
-        self._end = spawned.pop().runs
+        self._spawned = Spawned.newest
+        self._socket, self._end = self._spawned.theirs, self._spawned.runs
         self._given: list[Run] = []
         self._fates: list[str] = []
         self._given_end = given = ProcessEnd(self._end.tokens, self._end.page)
@@ -167,17 +180,13 @@ class RealHandover:
     def close(self) -> None:
         self._local.close()
         self._given_end.close()
-        self._end.close_page()
-        self._end.close()
         self._runner._process._link.close()
-        self._socket.close()
+        self._spawned.close()
 
     # ── the node ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def node_gives(self, number: int) -> None:
-        job = Claimed(
-            id=str(number), worker="w", pool="p", payload=b"", fence=number, attempt=1, crashes=0, run_at=0.0
-        )
+        job = Claimed(id=str(number), worker="w", pool="p", payload=b"", fence=number, attempt=1, crashes=0, run_at=0.0)
         run = Run(job, CONFIG, 0.0, cast("Any", self))
         self._given.append(run)
         self._fates.append("")
@@ -273,7 +282,7 @@ class RealHandover:
             tuple(self._fates),
             {int(run.job.id): run.place for run in active},
             {int(run.job.id) for run in active if self._runner.began(run) is not None},
-            in_pipe(self._end.tokens),
+            bytes_in(self._end.tokens) // 8,
             tuple(self._end._unwritten),
             self._seen_in_process() if self._alive else (),
             tuple(_kind(message) for message in self._mail),
@@ -300,4 +309,6 @@ def expected(world: World) -> Any:
 
 
 def _kind(message: object) -> str:
-    return "pong" if isinstance(message, Pong) else "stray" if isinstance(message, RunEnded) and message.stray else "ended"
+    return (
+        "pong" if isinstance(message, Pong) else "stray" if isinstance(message, RunEnded) and message.stray else "ended"
+    )

@@ -320,13 +320,17 @@ class RemoteRunner:
         if self._listener is not None:
             self._listener.runner_ready(self)
 
+    def renew(self, until: float) -> None:
+        """Pass a renewal on, unless it comes too late: the process has ended itself, or is about to."""
+        if not self.lapsed and (self._until is None or self._until < until):
+            self._until = until
+            self._process.renew(until)
+
     def renewed(self, until: float) -> None:
-        """Pass the renewal on. One that comes too late is not: the process has ended itself, or is about to."""
-        if self.lapsed:
+        """Pass a renewal on, and kill the process if it came too late."""
+        self.renew(until)
+        if self._until is not None and self._until < until:
             self.kill("the renewal of its lease came too late")
-            return
-        self._until = until
-        self._process.renew(until)
 
     def look(self, memory_limit: int | None) -> None:
         self._starved = machine.starved()

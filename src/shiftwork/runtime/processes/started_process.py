@@ -67,6 +67,7 @@ class StartedProcess:
         self._on_ended = on_ended
         self._loop = asyncio.get_running_loop()
         self._over = False
+        self._lifeline_lock = threading.Lock()
         self.killed: bool = False
         """Whether we have killed it."""
         with ExitStack() as on_failure:
@@ -143,9 +144,12 @@ class StartedProcess:
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def renew(self, until: float) -> None:
-        """Let it live until then, by the monotonic clock. Then it ends itself: others may have its jobs."""
-        if not self._over:
-            with suppress(BlockingIOError, BrokenPipeError):
+        """Let it live until then, by the monotonic clock. Then it ends itself: others may have its jobs.
+
+        Safe from any thread.
+        """
+        with self._lifeline_lock, suppress(BlockingIOError, BrokenPipeError):
+            if not self._over:
                 os.write(self._lifeline, LEASE.pack(until))
 
     async def stack(self, patience: float = STACK_SECONDS) -> str:
@@ -201,9 +205,10 @@ class StartedProcess:
         if self._guard is not None:
             self._guard.forget(self.pid)
         status = self._popen.wait()
-        self._over = True
+        with self._lifeline_lock:
+            self._over = True
+            os.close(self._lifeline)
         self._link.close()
-        os.close(self._lifeline)
         try:
             self._on_ended(status)
         finally:
