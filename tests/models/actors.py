@@ -32,8 +32,9 @@ class Actor:
 
     def pause(self) -> None:
         """Wait for the next step. Called by the function."""
-        self._paused.release()
-        self._go.acquire()
+        if not self._abandoned:
+            self._paused.release()
+            self._go.acquire()
         if self._abandoned:
             raise AbandonedError
 
@@ -45,6 +46,7 @@ class Actor:
         self._thread.join()
 
     def _run(self) -> None:
+        _current.actor = self
         self._go.acquire()
         try:
             if not self._abandoned:
@@ -56,3 +58,11 @@ class Actor:
         finally:
             self.over = True
             self._paused.release()
+
+
+def pause() -> None:
+    """Let the actor in whose thread this is called wait for its next step."""
+    _current.actor.pause()
+
+
+_current = threading.local()
