@@ -9,10 +9,12 @@ class AbandonedError(BaseException):
 
 
 class Actor:
-    """Runs a function up to each of its pauses."""
+    """Runs a function from pause to pause."""
 
     def __init__(self, todo: Callable[[], object]) -> None:
         self.over: bool = False
+        self.at: str = ""
+        """What it comes to next."""
         self._todo = todo
         self._error: BaseException | None = None
         self._abandoned = False
@@ -25,13 +27,14 @@ class Actor:
     def step(self) -> None:
         """Let it run to its next pause, or to its end. Raises what it raises."""
         assert not self.over, "it has ended"
+        self.at = ""
         self._go.release()
         self._paused.acquire()
         if self._error is not None:
             raise self._error
 
     def pause(self) -> None:
-        """Wait for the next step. Called by the function."""
+        """Wait for the next step. Called in its thread."""
         if not self._abandoned:
             self._paused.release()
             self._go.acquire()
@@ -39,7 +42,7 @@ class Actor:
             raise AbandonedError
 
     def abandon(self) -> None:
-        """End it where it is."""
+        """End it where it is, as if it were dead: no pause lets it go on."""
         if not self.over:
             self._abandoned = True
             self.step()
@@ -60,9 +63,12 @@ class Actor:
             self._paused.release()
 
 
-def pause() -> None:
-    """Let the actor in whose thread this is called wait for its next step."""
-    _current.actor.pause()
-
-
 _current = threading.local()
+
+
+def come_to(what: str) -> None:
+    """Have the actor in whose thread this is called wait for its next step, in which it does this."""
+    actor = _current.__dict__.get("actor")
+    if actor is not None:
+        actor.at = what
+        actor.pause()

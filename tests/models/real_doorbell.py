@@ -17,7 +17,7 @@ from msgspec import msgpack
 
 from shiftwork.store.sqlite.file import doorbell
 from shiftwork.store.sqlite.file.doorbell import SUFFIX, DoorbellListener, Doorbells
-from tests.models.actors import Actor, pause
+from tests.models.actors import Actor, come_to
 from tests.models.doorbell import GRAIN, ROOM, World
 
 TICK: Final = 0.06
@@ -50,18 +50,18 @@ class RealDoorbell:
     # ── what they touch ──────────────────────────────────────────────────────────────────────────────────────────
 
     def stat(self, folder: str) -> Any:
-        pause()
+        come_to("stat")
         return SimpleNamespace(st_mtime_ns=int(self.changed_at * GRAIN * TICK * 1e9))
 
     def listdir(self, folder: str) -> list[str]:
-        pause()
+        come_to("listdir")
         return [name + SUFFIX for name in sorted(self.names)]
 
     def time(self) -> float:
         return self.clock * TICK
 
     def sendto(self, message: bytes, address: str) -> None:
-        pause()
+        come_to("sendto")
         name = Path(address).stem
         if name not in self.names:
             raise FileNotFoundError(errno.ENOENT, "it is gone")
@@ -74,7 +74,7 @@ class RealDoorbell:
         self._queue.append(message)
 
     def recv(self, most: int, flags: int = 0) -> bytes:
-        pause()
+        come_to("recv")
         if not self._queue:
             assert flags == socket.MSG_DONTWAIT
             raise BlockingIOError

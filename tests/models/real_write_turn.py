@@ -15,7 +15,7 @@ import pytest
 from shiftwork.errors import StoreBusyError
 from shiftwork.store.sqlite.file import driver, write_turn
 from shiftwork.store.sqlite.file.write_turn import WriteTurn
-from tests.models.actors import Actor, pause
+from tests.models.actors import Actor, come_to
 from tests.models.write_turn import World
 
 AFTER: Final = (0.0, 1.5, 31.0)
@@ -37,7 +37,6 @@ class RealWriter:
         self.turn = WriteTurn(str(path), f"{path}.turn")
         self.db = driver.connect(str(path))
         self.actor: Actor | None = None
-        self.next: str = ""
         self.waited = 0
         self.gone = False
 
@@ -46,16 +45,15 @@ class RealWriter:
             self.turn.begin(cast("driver.Connection", self))
 
     def execute(self, statement: str) -> None:
-        self.comes_to(statement)
+        come_to(statement)
         self.db.execute(statement)
 
-    def comes_to(self, what: str) -> None:
-        self.next = what
-        pause()
+    @property
+    def next(self) -> str:
+        return "" if self.actor is None else self.actor.at
 
     def step(self) -> None:
         assert self.actor is not None
-        self.next = ""
         self.actor.step()
 
     def close(self) -> None:
@@ -78,8 +76,8 @@ class RealWriteTurns:
         self.stepped = self._writers[0]
 
     def close(self) -> None:
-        for one in range(len(self._writers)):
-            self.writer_dies(one)
+        for writer in self._writers:
+            writer.close()
 
     def writer_wants_to_write(self, one: int) -> None:
         writer = self._writers[one]
@@ -102,8 +100,7 @@ class RealWriteTurns:
         self._writers[one].db.execute("COMMIT")
 
     def writer_dies(self, one: int) -> None:
-        self.stepped = self._writers[one]
-        self.stepped.close()
+        self._writers[one].close()
 
     def writer_freezes(self, one: int) -> None:
         """It is not stepped."""
@@ -124,7 +121,7 @@ def expected(world: World) -> Any:
 
 def flock(file: int, operation: int) -> None:
     """Pause, and then do what the kernel does."""
-    RealWriteTurns.now.stepped.comes_to("out of the line" if operation == fcntl.LOCK_UN else "into the line")
+    come_to("out of the line" if operation == fcntl.LOCK_UN else "into the line")
     fcntl.flock(file, operation)
 
 
@@ -135,7 +132,7 @@ def pausing() -> Iterator[None]:
         locks = {name: getattr(fcntl, name) for name in ("LOCK_EX", "LOCK_NB", "LOCK_UN")}
         patch.setattr(write_turn, "fcntl", SimpleNamespace(flock=flock, **locks))
         clock = SimpleNamespace(
-            sleep=lambda seconds: RealWriteTurns.now.stepped.comes_to("naps"),
+            sleep=lambda seconds: come_to("naps"),
             monotonic=lambda: AFTER[RealWriteTurns.now.stepped.waited],
         )
         patch.setattr(write_turn, "time", clock)
