@@ -8,7 +8,9 @@ the folder, and remembers what it has found.
 from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple
 
-Fault = Literal["", "reads before it listens", "remembers a fresh folder", "takes a full queue for any other", "rings first"]
+Fault = Literal[
+    "", "reads before it listens", "remembers a fresh folder", "takes a full queue for any other", "rings first"
+]
 
 GRAIN: Final = 2
 """How many ticks apart two changes of the folder may be and have the same time."""

@@ -8,10 +8,8 @@ from shiftwork.runtime.outage_log import OutageLog
 from shiftwork.store.bells import Bells, LoopBell
 from tests.models.actors import Actor, come_to
 from tests.models.bell import World
-from tests.models.real_outbox import HeldTimers
+from tests.models.real_outbox import HeldTimers, turn
 
-TURNS: Final = 6
-"""After so many turns nothing is left for the loop to do."""
 RINGER: Final = {
     "is idle": "",
     "looks": "the flag",
@@ -78,20 +76,15 @@ class RealBell:
             duty.start()
             asyncio._set_running_loop(None)
             while True:
-                for _ in range(TURNS):
-                    self._turn()
+                turn(self._loop)
                 come_to("asleep")
         finally:
             asyncio._set_running_loop(None)
             tasks = asyncio.all_tasks(self._loop)
             for task in tasks:
                 task.cancel()
-            self._turn()
+            turn(self._loop)
             self._loop.close()
-
-    def _turn(self) -> None:
-        self._loop.call_soon(self._loop.stop)
-        self._loop.run_forever()
 
     async def _poll(self) -> None:
         come_to("the poll")

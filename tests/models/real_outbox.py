@@ -35,6 +35,13 @@ class HeldTimers(ManualClock):
         return SimpleNamespace(cancel=lambda: None)
 
 
+def turn(loop: asyncio.AbstractEventLoop, turns: int = TURNS) -> None:
+    """Let the loop do what is due; with one turn, what is due now, and no more."""
+    for _ in range(turns):
+        loop.call_soon(loop.stop)
+        loop.run_forever()
+
+
 async def as_it_is(batch: Sequence[Settled]) -> list[Settled]:
     """Let every node write every outcome."""
     return [*batch]
@@ -123,14 +130,8 @@ class RealOutbox:
         with self._within_the_loop():
             self._outbox.put(Settled(outcome, 0.0))
 
-    def loop_runs(self) -> None:
-        for _ in range(TURNS):
-            self.turn()
-
-    def turn(self) -> None:
-        """Let the loop do what is due now, and no more."""
-        self._loop.call_soon(self._loop.stop)
-        self._loop.run_forever()
+    def loop_runs(self, turns: int = TURNS) -> None:
+        turn(self._loop, turns)
         self._let_go()
 
     def _let_go(self) -> None:

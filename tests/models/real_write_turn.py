@@ -70,9 +70,9 @@ class RealWriteTurns:
 
     now: "RealWriteTurns"
 
-    def __init__(self, path: Path, writers: int) -> None:
+    def __init__(self, writers: int) -> None:
         RealWriteTurns.now = self
-        self._writers = [RealWriter(path) for _ in range(writers)]
+        self._writers = [RealWriter(Path("a.db")) for _ in range(writers)]
         self.stepped = self._writers[0]
 
     def close(self) -> None:
@@ -136,4 +136,5 @@ def pausing() -> Iterator[None]:
             monotonic=lambda: AFTER[RealWriteTurns.now.stepped.waited],
         )
         patch.setattr(write_turn, "time", clock)
+        driver.connect("a.db").close()
         yield

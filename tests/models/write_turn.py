@@ -82,7 +82,9 @@ class WriteTurns:
             case "has begun" | "gives up":
                 return f"{name} leaves the line", self._leave(world, one, writer)
             case "writes":
-                return f"{name} commits", self._put(world._replace(lock=None), one, does="is idle", left=writer.left - 1)
+                return f"{name} commits", self._put(
+                    world._replace(lock=None), one, does="is idle", left=writer.left - 1
+                )
         return None
 
     def _try_line(self, world: World, one: int, writer: Writer) -> World:
@@ -101,7 +103,9 @@ class WriteTurns:
         if world.lock is not None:
             return self._in_vain(world, one, writer)
         waits = world.line is not None and world.line != one and not world.writers[world.line].frozen
-        crime = f"writer {one} goes before writer {world.line}, which is in line" if waits and not writer.looked else None
+        crime = (
+            f"writer {one} goes before writer {world.line}, which is in line" if waits and not writer.looked else None
+        )
         return self._put(world._replace(lock=one, crime=crime), one, does="has begun")
 
     def _leave(self, world: World, one: int, writer: Writer) -> World:
