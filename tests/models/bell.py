@@ -8,6 +8,8 @@ up a lost ring, and is left out.
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
+from tests.models.explorer import changed
+
 Fault = Literal["", "cleared after the poll", "the flag after the call", "the flag stays"]
 
 
@@ -72,7 +74,7 @@ class DutyAndBell:
         flag_last = self._fault == "the flag after the call"
         match does:
             case "is idle" if w.left[one]:
-                left = (*w.left[:one], w.left[one] - 1, *w.left[one + 1 :])
+                left = changed(w.left, one, w.left[one] - 1)
                 yield f"ringer {one}: writes", self._then(w._replace(version=w.version + 1, left=left), one, "looks")
             case "looks":
                 after = "is idle" if w.rung else "calls" if flag_last else "sets the flag"
@@ -85,7 +87,7 @@ class DutyAndBell:
                 yield f"ringer {one}: calls the loop", self._then(w._replace(calls=w.calls + 1), one, after)
 
     def _then(self, w: World, one: int, does: str) -> World:
-        return w._replace(ringers=(*w.ringers[:one], does, *w.ringers[one + 1 :]))
+        return w._replace(ringers=changed(w.ringers, one, does))
 
     def wrong(self, w: World) -> str | None:
         return None

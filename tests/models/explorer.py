@@ -12,6 +12,7 @@ from collections.abc import Hashable, Iterable, Iterator
 from typing import Final, Generic, Protocol, TypeVar
 
 S = TypeVar("S", bound=Hashable)
+T = TypeVar("T")
 
 MOST_STATES: Final = 1_000_000
 """A model with more states than this is not small."""
@@ -49,7 +50,7 @@ class Explored(Generic[S]):
         self._steps: dict[S, int] = {}
         """How many of them are steps."""
         self._explore(model)
-        if self.story is None and not endless:
+        if not endless:
             self._look_for_circles()
 
     @property
@@ -78,6 +79,8 @@ class Explored(Generic[S]):
 
     def _look_for_circles(self) -> None:
         """Find a state from which the actors are busy for ever: whatever they do, they come to no rest."""
+        if self.story is not None:
+            return
         before: dict[S, list[S]] = {state: [] for state in self._onward}
         for state, onward in self._onward.items():
             for _, there in onward[: self._steps[state]]:
@@ -118,3 +121,8 @@ class Explored(Generic[S]):
                     step, here = left[here].pop()
                     walk.append((step, here))
                 yield walk
+
+
+def changed(values: tuple[T, ...], at: int, value: T) -> tuple[T, ...]:
+    """Return these values with another one at this place."""
+    return (*values[:at], value, *values[at + 1 :])

@@ -1,12 +1,14 @@
 """The handover of runs between a node and one of its processes, as a model.
 
 Shared are the pipe of tokens, the page of beginnings, the socket with its frames in both directions, and the process's
-death. One step is what happens without either end being able to see the other do something: an event handler of the
-node up to its next touch of the pipe, the arrival of a frame, the taking of a token, a look at `stopped_as`, the note on the page.
+death. A step is what neither end can see half done: what the node's event loop does up to its next touch of the pipe,
+the arrival of a frame, a look whether a run is to stop, the note that it begins.
 """
 
 from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple
+
+from tests.models.explorer import changed
 
 Fault = Literal["", "the page decides", "no second look", "tokens written late", "places of strays", "noted after"]
 Act = Literal["take back", "stop", "die", "ping"]
@@ -98,7 +100,7 @@ class Handover:
 
     def _give(self, w: World, run: int) -> World:
         place = w.free[-1] if w.free else len(w.page)
-        page = _with(w.page, place, 0) if w.free else (*w.page, 0)
+        page = changed(w.page, place, 0) if w.free else (*w.page, 0)
         return w._replace(
             fates=(*w.fates, ""),
             places=(*w.places, place),
@@ -148,7 +150,7 @@ class Handover:
         before = w.fates[run - 1]
         keeps_place = stray and self._fault != "places of strays"
         return w._replace(
-            fates=_with(w.fates, run - 1, f"{before} and {fate}" if before else fate),
+            fates=changed(w.fates, run - 1, f"{before} and {fate}" if before else fate),
             free=w.free if keeps_place else (*w.free, w.places[run - 1]),
         )
 
@@ -221,7 +223,7 @@ class Handover:
             yield f"process: sees that {run} may begin", self._put(w, run, "checked")
         elif how_far == "checked":
             begun = w.begun if self._fault == "noted after" else (*w.begun, run)
-            noted = self._put(w, run, "begun")._replace(page=_with(w.page, w.places[run - 1], run), begun=begun)
+            noted = self._put(w, run, "begun")._replace(page=changed(w.page, w.places[run - 1], run), begun=begun)
             yield f"process: notes that {run} begins", noted
         elif how_far == "begun":
             yield f"process: ends {run}", self._leave(w, run, "ended")
@@ -229,7 +231,7 @@ class Handover:
             given_up = self._put(w, run, f"stray, {how_far}")
             yield f"process: gives up on {run}", given_up._replace(mail=(*w.mail, ("stray", run)))
         if how_far == "stray, checked":
-            page = _with(w.page, w.places[run - 1], run)
+            page = changed(w.page, w.places[run - 1], run)
             yield f"process: notes that {run} begins", self._put(w, run, "stray, begun")._replace(page=page)
 
     def _put(self, w: World, run: int, how_far: str) -> World:
@@ -257,7 +259,3 @@ class Handover:
     def undone(self, w: World) -> str | None:
         left = self._active(w)
         return f"run {left[0]} is neither begun nor handed back: it waits for ever" if left else None
-
-
-def _with(values: tuple, at: int, value: object) -> tuple:
-    return (*values[:at], value, *values[at + 1 :])

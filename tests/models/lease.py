@@ -9,8 +9,12 @@ from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple
 
 Fault = Literal[
-    *("", "half a second for every beat", "beats a while after the reply", "holds from the reply"),
-    *("no watch", "no margin"),
+    "",
+    "half a second for every beat",
+    "beats a while after the reply",
+    "holds from the reply",
+    "no watch",
+    "no margin",
 ]
 
 TICK: Final = 0.0625

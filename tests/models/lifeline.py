@@ -8,8 +8,13 @@ from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple
 
 Fault = Literal[
-    *("", "the clock before the pipe", "renewals by the loop", "reaps first", "ends a live guard"),
-    *("no guard", "no lifeline"),
+    "",
+    "the clock before the pipe",
+    "renewals by the loop",
+    "reaps first",
+    "ends a live guard",
+    "no guard",
+    "no lifeline",
 ]
 
 LEASE: Final = 4

@@ -7,6 +7,8 @@ which others take over when the node has left. A step is what the loop does unti
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
+from tests.models.explorer import changed
+
 Fault = Literal[
     "",
     "cancels what has not begun",
@@ -100,7 +102,7 @@ class OutboxAndStop:
             yield f"another node: takes {held[0]}", self._take(w, held[0])
 
     def _take(self, w: World, job: int) -> World:
-        return w._replace(jobs=_with(w.jobs, job, "taken"))
+        return w._replace(jobs=changed(w.jobs, job, "taken"))
 
     def _put(self, w: World) -> World:
         return w._replace(put=w.put + 1, waiting=(*w.waiting, w.put), task=w.task or "created")
@@ -184,7 +186,3 @@ class OutboxAndStop:
             left = [job for job in range(w.put) if job not in w.told and w.jobs[job] != "taken"]
             return f"the outcome of {left[0]} is forgotten" if left else None
         return None
-
-
-def _with(values: tuple[str, ...], at: int, value: str) -> tuple[str, ...]:
-    return (*values[:at], value, *values[at + 1 :])

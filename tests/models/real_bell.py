@@ -29,7 +29,7 @@ class SharedBell(LoopBell):
     """A bell at which a thread may have to wait before it touches what threads share."""
 
     @property
-    def _rung(self) -> bool:  # type: ignore[override]
+    def _rung(self) -> bool:
         come_to("the flag")
         return bool(self.__dict__["rung"])
 
@@ -39,7 +39,7 @@ class SharedBell(LoopBell):
         self.__dict__["rung"] = rung
 
     @property
-    def _event(self) -> asyncio.Event:  # type: ignore[override]
+    def _event(self) -> asyncio.Event:
         come_to("the event")
         return self.__dict__["event"]  # type: ignore[no-any-return]
 

@@ -28,10 +28,9 @@ NOBODY: Final = Path("/nobody/listens")
 class RealDoorbell:
     """Takes the steps of the model one by one."""
 
-    now: "RealDoorbell"
-
     def __init__(self) -> None:
-        RealDoorbell.now = self
+        folder = SimpleNamespace(stat=self.stat, listdir=self.listdir)
+        vars(doorbell).update(os=folder, time=SimpleNamespace(time=self.time))
         self.clock = 0
         self.names: set[str] = set()
         self.changed_at = 0
@@ -156,11 +155,8 @@ def expected(world: World) -> Any:
 def in_no_folder() -> Iterator[None]:
     """Let the doorbells look at the folder of the walk, by its clock."""
     with pytest.MonkeyPatch.context() as patch:
-        here = SimpleNamespace(
-            stat=lambda folder: RealDoorbell.now.stat(folder), listdir=lambda folder: RealDoorbell.now.listdir(folder)
-        )
-        patch.setattr(doorbell, "os", here)
-        patch.setattr(doorbell, "time", SimpleNamespace(time=lambda: RealDoorbell.now.time()))
+        for name in ("os", "time"):  # each walk has its own
+            patch.setattr(doorbell, name, getattr(doorbell, name))
         patch.setattr(doorbell, "_open_folder", lambda folder: None)
         patch.setattr(doorbell, "_new_socket", lambda: None)
         patch.setattr(doorbell, "FULL_AFTER", ROOM)

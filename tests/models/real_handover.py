@@ -20,11 +20,12 @@ from msgspec import msgpack
 from shiftwork.core.jobs.retry import End, EndKind
 from shiftwork.core.model.jobs import Claimed
 from shiftwork.core.model.workers import WorkerConfig
+from shiftwork.runtime import machine
 from shiftwork.runtime.clock import ManualClock
-from shiftwork.runtime.processes import child_process, handover, remote_runner, started_process
+from shiftwork.runtime.processes import child_process, handover, started_process
 from shiftwork.runtime.processes.child_process import ChildProcess
 from shiftwork.runtime.processes.handover import NodeEnd, ProcessEnd
-from shiftwork.runtime.processes.messages import NodeFrame, Ping, Pong, ProcessFrame, RunEnded, Setup, Start
+from shiftwork.runtime.processes.messages import NodeFrame, Ping, Pong, ProcessFrame, RunEnded, Setup
 from shiftwork.runtime.processes.post_mortem import KillRecord
 from shiftwork.runtime.processes.remote_runner import RemoteRunner
 from shiftwork.runtime.processes.serial_runner import SerialRunner
@@ -80,7 +81,7 @@ class Spawned:
         self.runs = PausingEnd()
         self.popen = SimpleNamespace(pid=os.getpid(), returncode=0)
         self.alive, self.lifeline = os.pipe()
-        os.set_blocking(self.lifeline, False)  # noqa: FBT003 - its only parameter
+        os.set_blocking(self.lifeline, False)
         self.stacks = SimpleNamespace(unread=str, close=lambda: None)
         Spawned.newest = self
 
@@ -144,7 +145,7 @@ def without_processes(patch: pytest.MonkeyPatch) -> None:
     """Have a `RemoteRunner` start nothing."""
     patch.setattr(started_process, "SpawnedProcess", Spawned)
     patch.setattr(started_process.StartedProcess, "_watch", lambda self: None)
-    patch.setattr(remote_runner.machine, "starved", lambda: 0)
+    patch.setattr(machine, "starved", lambda: 0)
 
 
 class RealHandover:
@@ -161,7 +162,7 @@ class RealHandover:
         self._fates: list[str] = []
         self._given_end = given = ProcessEnd(self._end.tokens, self._end.page)
         self._child = ChildProcess(self._socket, given)
-        services: Any = SimpleNamespace(clock=clock)
+        services: Any = SimpleNamespace(clock=clock, recorder=None)
         self._local: LocalRunner
         if alone:
             self._local = self._child._serial = PausingSerial(
@@ -266,9 +267,8 @@ class RealHandover:
 
     def process_dies(self) -> None:
         self._alive = False
-        self._socket.setblocking(False)
         with suppress(BlockingIOError):
-            self._socket.recv(65_536)
+            self._socket.recv(65_536, socket.MSG_DONTWAIT)
 
     @property
     def _taken(self) -> dict[int, LocalRun]:

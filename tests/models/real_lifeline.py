@@ -29,6 +29,11 @@ from tests.models.real_handover import Spawned, bytes_in, without_processes
 
 NODE: Final = 1000
 GROUP: Final = 4_000_000
+REPLACED: Final = {
+    guard: ("os", "select", "time"),
+    process_guard: ("os", "subprocess"),
+    spawned: ("os", "select", "time"),
+}
 
 
 class Waiting:
@@ -76,13 +81,12 @@ class RealGuard(Waiting):
         self.guard = Guard(NODE)
         self.unread = 0
         super().__init__(world, orders_end, self.guard.stand)
-        guard_os = self.modules(
+        here = self.modules(
             getppid=lambda: 1 if world.node_is_dead else NODE,
             killpg=lambda group, number: world.killed(),
             set_blocking=lambda fd, blocking: os.set_blocking(orders_end, blocking),
         )
-        for name, module in guard_os.items():
-            setattr(guard, name, module)
+        vars(guard).update(here)
         self.actor.step()
 
     def read(self, fd: int, most: int) -> bytes:
@@ -122,18 +126,16 @@ class RealLifeline:
         self._runner = RemoteRunner(setup, self.clock, report=lambda job, progress: None, kills=KillRecord())
         self._runner._termination = cast("Any", SimpleNamespace(kill=self._kill))
         self._spawned = Spawned.newest
-        for name, module in {
-            "os": SimpleNamespace(write=self._write, getpid=lambda: NODE, set_blocking=os.set_blocking),
-            "subprocess": SimpleNamespace(Popen=self._start_guard, PIPE=0, DEVNULL=0),
-        }.items():
-            setattr(process_guard, name, module)
+        vars(process_guard).update(
+            os=SimpleNamespace(write=self._write, getpid=lambda: NODE, set_blocking=os.set_blocking),
+            subprocess=SimpleNamespace(Popen=self._start_guard, PIPE=0, DEVNULL=0),
+        )
         self._process_guard = ProcessGuard()
         self._process_guard.watch(GROUP)
         self._runner.renew(STOP)
         self._process_guard.renew(STOP)
         self._process = Waiting(self, self._spawned.alive, Lifeline(self._spawned.alive)._listen)
-        for name, module in self._process.modules(fstat=os.fstat).items():
-            setattr(spawned, name, module)
+        vars(spawned).update(self._process.modules(fstat=os.fstat))
         for _ in range(3):
             self._process.actor.step()
         for _ in range(2):
@@ -239,9 +241,7 @@ def without_programs() -> Iterator[None]:
     """Have nothing start a process, and put back afterwards what the pieces above replace."""
     with pytest.MonkeyPatch.context() as patch:
         without_processes(patch)
-        for module, names in ((guard, ("os", "select", "time")), (process_guard, ("os", "subprocess"))):
+        for module, names in REPLACED.items():  # each walk has its own
             for name in names:
                 patch.setattr(module, name, getattr(module, name))
-        for name in ("os", "select", "time"):
-            patch.setattr(spawned, name, getattr(spawned, name))
         yield

@@ -1,7 +1,7 @@
 """The outbox as it really is, taking the steps of the model, on an event loop that runs when the walk says so."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any, Final, cast
@@ -125,8 +125,17 @@ class RealOutbox:
     # ── the node ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def run_ends(self, job: int) -> None:
-        of_job = {"id": str(job), "fence": 1, "worker": "w", "pool": "p", "attempt": 1, "crashes": 0}
-        outcome = Outcome(**of_job, status=JobStatus.COMPLETED, ended_at=0.0, run_at=0.0)
+        outcome = Outcome(
+            id=str(job),
+            fence=1,
+            worker="w",
+            pool="p",
+            status=JobStatus.COMPLETED,
+            ended_at=0.0,
+            run_at=0.0,
+            attempt=1,
+            crashes=0,
+        )
         with self._within_the_loop():
             self._outbox.put(Settled(outcome, 0.0))
 
@@ -149,7 +158,7 @@ class RealOutbox:
         self._let_go()
 
     def node_drains(self) -> None:
-        self._drain = self._loop.create_task(cast("Coroutine[Any, Any, int]", self._outbox.drain(PATIENCE)))
+        self._drain = self._loop.create_task(self._outbox.drain(PATIENCE))
         self.loop_runs()
 
     def node_is_gone(self) -> None:

@@ -19,7 +19,7 @@ from tests.models.actors import Actor, come_to
 from tests.models.write_turn import World
 
 AFTER: Final = (0.0, 1.5, 31.0)
-"""How long a writer has waited, in seconds: not for long, for longer than courtesy asks for, and than it has patience."""
+"""For how many seconds a writer has waited: not for long, for longer than courtesy asks, for longer than patience."""
 DOES: Final = {
     "is in line": "BEGIN IMMEDIATE",
     "goes ahead": "BEGIN IMMEDIATE",

@@ -126,5 +126,5 @@ def test_a_planted_fault_is_found(name: str) -> None:
 
 
 def test_the_page_about_proof_names_every_planted_fault() -> None:
-    named = re.findall(r"\*(.+?)\*", PROOF.read_text())
+    named = re.findall(r"(?<!\*)\*([^*]+)\*(?!\*)", " ".join(PROOF.read_text().split()))
     assert [name for name in FAULTS if name not in named] == []

@@ -5,7 +5,9 @@ and of neither when it is frozen.
 """
 
 from collections.abc import Iterator
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
+
+from tests.models.explorer import changed
 
 Fault = Literal["", "no courtesy", "the line outlives its holder", "stays in line", "the first barges in"]
 
@@ -122,10 +124,8 @@ class WriteTurns:
     def _without(self, holder: int | None, one: int) -> int | None:
         return None if holder == one else holder
 
-    def _put(self, world: World, one: int, **changes: object) -> World:
-        writers = [*world.writers]
-        writers[one] = writers[one]._replace(**changes)
-        return world._replace(writers=tuple(writers))
+    def _put(self, world: World, one: int, **changes: Any) -> World:
+        return world._replace(writers=changed(world.writers, one, world.writers[one]._replace(**changes)))
 
     def wrong(self, world: World) -> str | None:
         if world.line is not None and world.writers[world.line].does not in IN_LINE:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from fcntl import fcntl
+from pathlib import Path
 from typing import Final
 
 import psutil
@@ -52,9 +53,8 @@ def test_a_guard_that_is_frozen_until_its_pipe_is_full_is_replaced(caplog: pytes
         guard.watch(sleeper.pid)
         frozen = the_guard()
         frozen.send_signal(signal.SIGSTOP)
-        assert guard._popen is not None
-        assert guard._popen.stdin is not None
-        fcntl(guard._popen.stdin, F_SETPIPE_SZ, 1)
+        with Path(f"/proc/{frozen.pid}/fd/0").open() as orders:
+            fcntl(orders, F_SETPIPE_SZ, 1)
         while not caplog.messages:
             guard.renew(time.monotonic() + 600)
         assert frozen.pid != the_guard().pid
