@@ -1,5 +1,6 @@
 """What is proven of the order in which jobs start, and of jobs that exclude each other or need each other."""
 
+from shiftwork.history.lines import NamesArgs
 from tests.history.tape import EPOCH, Tape
 
 # ── jobs that exclude each other ─────────────────────────────────────────────────────────────────────────────────────
@@ -141,6 +142,17 @@ def test_a_job_waits_for_what_was_added_by_what_it_needs() -> None:
     assert tape.claim("b", 2).refuted() == {"needs_met"}
     done = Tape().add("a").add("b", needs=(("a", False),)).claim("a", 1).extend("a", 1, "child").finish("a", 1)
     assert done.claim("child", 2).finish("child", 2).claim("b", 3).refuted() == set()
+
+
+def test_a_job_is_given_the_results_of_what_it_needs() -> None:
+    def given(result: int | None) -> Tape:
+        tape = Tape().add("a").add("b", needs=(("a", False),)).claim("a", 1).finish("a", 1, result=5).claim("b", 2)
+        return tape.call("results", NamesArgs(["a"]), [result])
+
+    assert given(5).refuted() == set()
+    assert given(6).refuted() == {"results_right"}
+    assert given(None).refuted() == {"results_right"}
+    assert given(6).call("rewrite", NamesArgs(["a"]), [True]).refuted() == set()
 
 
 # ── ranks ────────────────────────────────────────────────────────────────────────────────────────────────────────────
