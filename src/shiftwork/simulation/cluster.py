@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from random import Random
 from typing import Any, Final
 
-from shiftwork.core.model.job_changes import JobFilter
 from shiftwork.core.model.jobs import JobRecord, JobStatus
 from shiftwork.errors import ShiftworkError
 from shiftwork.history.lines import VERSION, Expected, Opened
@@ -20,12 +19,9 @@ from shiftwork.simulation.sim_client import SimClient
 from shiftwork.simulation.sim_node import SimNode
 from shiftwork.simulation.world import World
 
-LIVE: Final = (
-    JobStatus.WAITING, JobStatus.SCHEDULED, JobStatus.FAILED, JobStatus.QUEUED, JobStatus.PROCESSING,
-)  # fmt: skip
 LONGEST_REST_SECONDS: Final = 900.0
 """How long the system may take to come to rest."""
-LOOK_SECONDS: Final = 1.0
+LOOK_SECONDS: Final = 2.0
 
 
 def play(episode: Episode, handover: Handover = HANDOVER) -> Played:
@@ -112,11 +108,11 @@ class Rest:
         self.quiet_at = self._world.loop.time()
         while True:
             await self._let_go_on()
-            live = self._live()
+            live = self._world.network.store.live()
             if not live:
                 break
-            for job in live:
-                if self._will_never_run(job):
+            for job, is_broken in live:
+                if is_broken if job.status is JobStatus.WAITING else self._is_stopped(job):
                     await self._do(app.cancel_job, job.id)
             await asyncio.sleep(LOOK_SECONDS)
         self.over = True
@@ -132,14 +128,8 @@ class Rest:
             if b"\xc3" in doc.body:
                 await self._do(app.resume_pool, doc.name)
 
-    def _live(self) -> list[JobRecord]:
-        found: list[JobRecord] = self._world.network.look("find", JobFilter(status=LIVE, limit=10_000))
-        return found
-
-    def _will_never_run(self, job: JobRecord) -> bool:
-        """Return whether a job belongs to a schedule that was stopped, or to a flow that is broken."""
-        if job.status is JobStatus.WAITING:
-            return any(need.broken for need in job.unmet)
+    def _is_stopped(self, job: JobRecord) -> bool:
+        """Return whether a job belongs to a schedule that was stopped, and does not run."""
         return job.worker in self._timed and job.status is not JobStatus.PROCESSING
 
     async def _do(self, what: Any, *args: Any) -> None:

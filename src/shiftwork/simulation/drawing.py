@@ -22,16 +22,35 @@ class Size(Struct, frozen=True, kw_only=True):
     """How many orders there are for each second."""
     faults: tuple[float, float]
     """How many faults there are for each second."""
+    leases: tuple[float, ...] = (3.0, 3.0, 5.0, 5.0, 15.0)
+    ticks: tuple[float, ...] = (1.0, 2.0, 5.0)
 
 
-SMALL: Final = Size(seconds=(8.0, 20.0), nodes=(1, 2), workers=(1, 4), orders=(0.5, 2.0), faults=(0.05, 0.3))
-"""For many episodes in little time."""
-USUAL: Final = Size(seconds=(60.0, 300.0), nodes=(2, 4), workers=(3, 9), orders=(0.2, 1.5), faults=(0.02, 0.12))
+SMALL: Final = Size(seconds=(5.0, 14.0), nodes=(1, 2), workers=(1, 4), orders=(0.5, 2.0), faults=(0.05, 0.3))
+LARGE: Final = Size(seconds=(60.0, 300.0), nodes=(2, 4), workers=(3, 9), orders=(0.2, 1.5), faults=(0.02, 0.12))
+LONG: Final = Size(
+    seconds=(1800.0, 5400.0),
+    nodes=(2, 3),
+    workers=(2, 6),
+    orders=(0.01, 0.04),
+    faults=(0.004, 0.016),
+    leases=(15.0,),
+    ticks=(5.0,),
+)
+SIZES: Final = {"small": SMALL, "large": LARGE, "long": LONG}
+SHARES: Final = {"small": 0.7, "large": 0.05, "long": 0.25}
+"""How many of all seeds have episodes of each size. Most of the time goes into the long ones."""
 
 
-def draw(seed: int, size: Size = USUAL) -> Episode:
-    """Return the episode of a seed."""
-    chance = Random(f"{seed} episode")  # noqa: S311 - everything must follow from the seed
+def draw(seed: int, size: str | None = None) -> Episode:
+    """Return the episode of a seed: of this size, or of the one that is drawn for it."""
+    chance = Random(f"{seed} size")  # noqa: S311 - everything must follow from the seed
+    return draw_sized(seed, SIZES[size or chance.choices(list(SHARES), list(SHARES.values()))[0]])
+
+
+def draw_sized(seed: int, size: Size) -> Episode:
+    """Return the episode of a seed with these bounds."""
+    chance = Random(f"{seed} episode")  # noqa: S311 - as above
     seconds = round(chance.uniform(*size.seconds), 1)
     machines = tuple(_machine(chance) for _ in range(chance.choice((1, 2, 2, 3))))
     apart: tuple[Apart, ...] = chance.choice((("all",), ("all",), ("process",), ("process",), ("all", "process")))
@@ -45,8 +64,8 @@ def draw(seed: int, size: Size = USUAL) -> Episode:
         seed=seed,
         seconds=seconds,
         rhythm=_rhythm(chance),
-        lease_seconds=chance.choice((3.0, 3.0, 5.0, 5.0, 15.0)),
-        tick_interval=chance.choice((1.0, 2.0, 5.0)),
+        lease_seconds=chance.choice(size.leases),
+        tick_interval=chance.choice(size.ticks),
         health_checks=chance.random() < 0.2,
         machines=machines,
         nodes=nodes,

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
+from shiftwork.core.model.jobs import JobRecord
 from shiftwork.errors import StoreUnavailableError
 from shiftwork.simulation.sim_process import SimProcess
 from shiftwork.simulation.virtual_loop import VirtualLoop
@@ -53,7 +54,7 @@ class Network:
         """Whether nothing takes long any more."""
         self.doubled: float = 0.0
         """How many of all rings come twice."""
-        self.store: Final = MemoryStore("memory://simulated", bells=_Tower(self))
+        self.store: Final = SimStore("memory://simulated", bells=_Tower(self))
         self._loop = loop
         self._home = home
         self._chance = chance
@@ -188,6 +189,15 @@ class Posted:
         """Let the caller go on without a reply, if it still waits."""
         if not self.future.done():
             self.future.set_exception(StoreUnavailableError(f"{self.source.url}: {why} to {self.method}"))
+
+
+class SimStore(MemoryStore):
+    """The store in memory, which the simulation can look into."""
+
+    def live(self) -> list[tuple[JobRecord, bool]]:
+        """Return the live jobs, each with whether its flow is broken."""
+        jobs = self._tables.jobs
+        return [(job, bool(jobs.flows.broken_of(job.id))) for job in jobs.by_id.values() if job.status.live]
 
 
 class _Tower(Bells):

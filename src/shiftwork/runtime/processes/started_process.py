@@ -16,6 +16,7 @@ from shiftwork.runtime.processes.handover import CUT_OFF, STACK_SIGNAL
 from shiftwork.runtime.processes.host import THIS_HOST, Host
 from shiftwork.runtime.processes.link import Link, log_refusal
 from shiftwork.runtime.processes.messages import (
+    LookAgain,
     NodeFrame,
     ProcessFrame,
     ShowStack,
@@ -65,6 +66,7 @@ class StartedProcess:
         self._on_ended = on_ended
         self._loop = asyncio.get_running_loop()
         self._over = False
+        self._lifeline_lock = threading.Lock()
         self.killed: bool = False
         """Whether we have killed it."""
         with ExitStack() as on_failure:
@@ -82,7 +84,7 @@ class StartedProcess:
                 on_refused=on_refused,
                 longest=longest,
                 most_at_once=longest,  # jobs can write to the socket, as much and as fast as they like
-                before_send=self.runs.write,
+                before_send=self._write_tokens,
             )
             on_failure.pop_all()
         if guard is not None:
@@ -113,6 +115,10 @@ class StartedProcess:
         """Receive now what has arrived so far."""
         self._link.catch_up()
 
+    def _write_tokens(self) -> None:
+        if self.runs.write():
+            self._link.send(LookAgain())  # with the messages that are about to be sent
+
     def _received(self, frames: Sequence[ProcessFrame]) -> None:
         if not self._over:
             self._on_frames(frames)
@@ -137,9 +143,19 @@ class StartedProcess:
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def renew(self, until: float) -> None:
+<<<<<<< HEAD
         """Let it live until then, by the monotonic clock. Then it ends itself: others may have its jobs."""
         if not self._over:
             self._spawned.renew(until)
+=======
+        """Let it live until then, by the monotonic clock. Then it ends itself: others may have its jobs.
+
+        Safe from any thread.
+        """
+        with self._lifeline_lock, suppress(BlockingIOError, BrokenPipeError):
+            if not self._over:
+                os.write(self._lifeline, LEASE.pack(until))
+>>>>>>> main
 
     async def stack(self, patience: float = STACK_SECONDS) -> str:
         """Return what each of its threads is doing, as far as it still reacts."""
@@ -174,8 +190,15 @@ class StartedProcess:
         self._spawned.end_group()  # what it has started, before another process can get its id
         if self._guard is not None:
             self._guard.forget(self.pid)
+<<<<<<< HEAD
         status = self._spawned.reap()
         self._over = True
+=======
+        status = self._popen.wait()
+        with self._lifeline_lock:
+            self._over = True
+            os.close(self._lifeline)
+>>>>>>> main
         self._link.close()
         try:
             self._on_ended(status)
