@@ -35,14 +35,14 @@ def _pool(chance: Random, number: int, *, apart: bool) -> PoolPlan:
     return PoolPlan(name=f"{kind}-{number}", options=options)
 
 
-def draw_workers(
-    chance: Random, pools: tuple[PoolPlan, ...], number: int, versions: int
-) -> tuple[WorkerPlan, ...]:
+def draw_workers(chance: Random, pools: tuple[PoolPlan, ...], number: int, versions: int) -> tuple[WorkerPlan, ...]:
     """Draw the workers. The first one is a task, so that there is something to do."""
     made: list[WorkerPlan] = []
     for place in range(number):
         act: Act = "task" if not place else chance.choice(ACTS)
-        made.append(_worker(chance, f"w{place + 1}", act, pools, made, version=versions if chance.random() < 0.2 else 1))
+        made.append(
+            _worker(chance, f"w{place + 1}", act, pools, made, version=versions if chance.random() < 0.2 else 1)
+        )
     return tuple(made)
 
 

@@ -162,9 +162,7 @@ class Posted:
 
     __slots__ = ("args", "future", "gives_up", "kwargs", "method", "order", "source")
 
-    def __init__(
-        self, source: "Connection", method: str, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> None:
+    def __init__(self, source: "Connection", method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.source = source
         self.method = method
         self.args = args

@@ -136,6 +136,9 @@ class SimSpawned:
         """Return how it ended."""
         return self.process.status or 0
 
+    def close(self) -> None:
+        """Do nothing: a dead process is renewed no more."""
+
     def _orphaned(self, _status: int) -> None:
         """End it with its node, unless it is frozen: its guard sees to that."""
         self._ours.close()

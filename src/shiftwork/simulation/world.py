@@ -44,7 +44,10 @@ class World:
         self.home: Final = self.start(self.machine("store", wall=0.0, up=1000.0, cores=4.0), "store")
         """The process of the store."""
         self.network: Final = Network(
-            self.loop, self.home, chance=Random(f"{seed} network"), pace=rhythm  # noqa: S311 - as above
+            self.loop,
+            self.home,
+            chance=Random(f"{seed} network"),
+            pace=rhythm,  # noqa: S311 - as above
         )
         self.strands: Final = Strands(self.loop, self.home)
         self.records: Final = Records(self.loop)

@@ -48,47 +48,25 @@ class ProcessGuard:
         self._closed = False
 
     def watch(self, group: int) -> None:
-<<<<<<< HEAD
-        self._groups.add(group)
-        self._order(f"+{group}\n")
-
-    def forget(self, group: int) -> None:
-        self._groups.discard(group)
-        self._order(f"-{group}\n")
-
-    def renew(self, until: float) -> None:
-        self._until = until
-        if self._groups:
-            self._order(f"={until!r}\n")
-
-    def close(self) -> None:
-        self._closed = True
-        popen, self._popen = self._popen, None
-=======
-        """End this process group with the node, or when its leases end."""
         with self._lock:
             self._groups.add(group)
             self._order(f"+{group}\n")
 
     def forget(self, group: int) -> None:
-        """Forget a group that has ended: its number may soon be another's."""
         with self._lock:
             self._groups.discard(group)
             self._order(f"-{group}\n")
 
     def renew(self, until: float) -> None:
-        """Note that the leases hold until then, by the monotonic clock."""
         with self._lock:
             self._until = until
             if self._groups:
                 self._order(f"={until!r}\n")
 
     def close(self) -> None:
-        """Let the guard end, and wait for that."""
         with self._lock:
             self._closed = True
             popen, self._popen = self._popen, None
->>>>>>> main
         if popen is not None:
             _end(popen)
 

@@ -74,7 +74,10 @@ class Spawned(Protocol):
         """Kill it, and everything that it has started."""
 
     def reap(self) -> int:
-        """Return the exit status of the process, which is dead, and let go of it."""
+        """Return the exit status of the process, which is dead."""
+
+    def close(self) -> None:
+        """Renew it no more."""
 
 
 class SpawnedProcess:
@@ -145,9 +148,10 @@ class SpawnedProcess:
             os.killpg(self.pid, signal.SIGKILL)
 
     def reap(self) -> int:
-        status = self._popen.wait()
+        return self._popen.wait()
+
+    def close(self) -> None:
         os.close(self._lifeline)
-        return status
 
 
 def child_environment() -> dict[str, str]:

@@ -7,6 +7,7 @@ that takes too long. `StackQuestions` asks it what its runs are doing.
 import asyncio
 import logging
 import signal
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any, Final
@@ -143,19 +144,13 @@ class StartedProcess:
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def renew(self, until: float) -> None:
-<<<<<<< HEAD
-        """Let it live until then, by the monotonic clock. Then it ends itself: others may have its jobs."""
-        if not self._over:
-            self._spawned.renew(until)
-=======
         """Let it live until then, by the monotonic clock. Then it ends itself: others may have its jobs.
 
         Safe from any thread.
         """
-        with self._lifeline_lock, suppress(BlockingIOError, BrokenPipeError):
+        with self._lifeline_lock:
             if not self._over:
-                os.write(self._lifeline, LEASE.pack(until))
->>>>>>> main
+                self._spawned.renew(until)
 
     async def stack(self, patience: float = STACK_SECONDS) -> str:
         """Return what each of its threads is doing, as far as it still reacts."""
@@ -190,15 +185,10 @@ class StartedProcess:
         self._spawned.end_group()  # what it has started, before another process can get its id
         if self._guard is not None:
             self._guard.forget(self.pid)
-<<<<<<< HEAD
         status = self._spawned.reap()
-        self._over = True
-=======
-        status = self._popen.wait()
         with self._lifeline_lock:
             self._over = True
-            os.close(self._lifeline)
->>>>>>> main
+            self._spawned.close()
         self._link.close()
         try:
             self._on_ended(status)
