@@ -27,7 +27,7 @@ def ambience(loop: VirtualLoop, seed: int) -> Iterator[None]:
     with ExitStack() as undo:
         undo.callback(random.setstate, random.getstate())
         random.seed(seed)
-        for where, name, instead in _instead(loop, random.Random(f"{seed} tokens")):  # noqa: S311 - must be foreseeable
+        for where, name, instead in _instead(loop, random.Random(f"{seed} tokens")):
             undo.callback(setattr, where, name, getattr(where, name))
             setattr(where, name, instead)
         yield

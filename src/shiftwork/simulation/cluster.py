@@ -1,10 +1,9 @@
-"""Plays an episode: a cluster, its clients, what goes wrong, and the time afterwards in which all of it comes to rest."""
+"""Plays an episode: a cluster, its clients, what goes wrong, and the time in which all of it comes to rest."""
 
 import asyncio
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from random import Random
 from typing import Any, Final
 
 from shiftwork.core.model.jobs import JobRecord, JobStatus
@@ -98,7 +97,7 @@ class Rest:
 
     def begin(self) -> None:
         """Begin, in the process of the admin."""
-        asyncio.ensure_future(self._rest())
+        self._world.live(self._rest())
 
     async def _rest(self) -> None:
         app = self._admin.app
@@ -160,6 +159,3 @@ def _listening() -> Iterator[list[str]]:
         logger.removeHandler(handler)
         logger.setLevel(before[0])
         logger.propagate = before[1]
-
-
-__all__ = ["Cluster", "Random", "play"]

@@ -44,13 +44,13 @@ SHARES: Final = {"small": 0.7, "large": 0.05, "long": 0.25}
 
 def draw(seed: int, size: str | None = None) -> Episode:
     """Return the episode of a seed: of this size, or of the one that is drawn for it."""
-    chance = Random(f"{seed} size")  # noqa: S311 - everything must follow from the seed
+    chance = Random(f"{seed} size")
     return draw_sized(seed, SIZES[size or chance.choices(list(SHARES), list(SHARES.values()))[0]])
 
 
 def draw_sized(seed: int, size: Size) -> Episode:
     """Return the episode of a seed with these bounds."""
-    chance = Random(f"{seed} episode")  # noqa: S311 - as above
+    chance = Random(f"{seed} episode")
     seconds = round(chance.uniform(*size.seconds), 1)
     machines = tuple(_machine(chance) for _ in range(chance.choice((1, 2, 2, 3))))
     apart: tuple[Apart, ...] = chance.choice((("all",), ("all",), ("process",), ("process",), ("all", "process")))

@@ -1,7 +1,7 @@
 """Lets things go wrong as an episode says, and puts everything right again at its end."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final, cast
 
 from shiftwork.history.lines import Fault
 from shiftwork.simulation.episode import Episode, FaultPlan
@@ -9,6 +9,9 @@ from shiftwork.simulation.sim_machine import SimMachine
 from shiftwork.simulation.sim_node import SimNode
 from shiftwork.simulation.sim_process import SimProcess
 from shiftwork.simulation.world import World
+
+if TYPE_CHECKING:
+    from shiftwork.simulation.network import Away, Fate
 
 KILLED: Final = -9
 
@@ -87,7 +90,7 @@ class Faults:
 
     def _cannot_start(self, fault: FaultPlan) -> None:
         self._machine(fault).full = True
-        self._world.later(self._world.home, fault.seconds, setattr, self._machine(fault), "full", False)
+        self._world.later(self._world.home, fault.seconds, self._machine(fault).make_room)
 
     # ── the store and the way there ──────────────────────────────────────────────────────────────────────────────
 
@@ -98,7 +101,7 @@ class Faults:
         network = self._world.network
         if network.away is not None:
             return False
-        network.away = fault.what
+        network.away = cast("Away", fault.what)
         self._world.later(self._world.home, fault.seconds, self._store_is_back)
         return True
 
@@ -120,7 +123,7 @@ class Faults:
 
     def _lost_request(self, fault: FaultPlan) -> bool:
         process = self._node(fault).process
-        return process is not None and self._world.network.doom(process, fault.what or None, fault.kind)
+        return process is not None and self._world.network.doom(process, fault.what or None, cast("Fate", fault.kind))
 
     _lost_reply = _late = _lost_request
 

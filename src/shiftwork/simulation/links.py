@@ -6,7 +6,7 @@ or the process do to what they share, the other may go on: each may lose the pro
 """
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 from shiftwork.runtime.processes.handover import NodeEnd, ProcessEnd
 
@@ -100,10 +100,11 @@ class InterruptedNodeEnd(NodeEnd):
             self._closed = True
             super().close()
 
-    def write(self) -> None:
+    def write(self) -> bool:
         self._interrupt()
-        super().write()
+        late = super().write()
         self._interrupt()
+        return late
 
     def take_back(self) -> list[int]:
         self._interrupt()
@@ -125,7 +126,7 @@ class InterruptedProcessEnd(ProcessEnd):
         super().__init__(tokens, page)
         self._interrupt = interrupt
         self._page: Final = self.times
-        self.times = InterruptedTimes(self._page, interrupt)  # type: ignore[assignment]
+        self.times = cast("memoryview[float]", InterruptedTimes(self._page, interrupt))
 
     def _read(self, most: int) -> None:
         self._interrupt()
@@ -146,7 +147,7 @@ class InterruptedProcessEnd(ProcessEnd):
 class InterruptedTimes:
     """The page of beginnings: a process may lose the processor before and after it notes one."""
 
-    def __init__(self, page: memoryview, interrupt: Interrupt) -> None:
+    def __init__(self, page: "memoryview[float]", interrupt: Interrupt) -> None:
         self._page = page
         self._interrupt = interrupt
 

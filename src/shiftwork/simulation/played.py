@@ -2,8 +2,6 @@
 
 from msgspec import Struct
 
-from shiftwork.history.lines import AnyLine
-
 
 class Played(Struct, kw_only=True):
     """An episode that was played to its end."""

@@ -79,7 +79,7 @@ class SimSpawned:
     # ── inside ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _begin(self, ends: ProcessEnd) -> None:
-        self._world.loop.create_task(self._live(ends), name="shiftwork instance")
+        self._world.live(self._live(ends), "shiftwork instance")
 
     async def _live(self, ends: ProcessEnd) -> None:
         instance = ChildProcess(cast("Any", self._theirs), ends)

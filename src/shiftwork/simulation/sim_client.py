@@ -1,14 +1,16 @@
 """A simulated client: it adds jobs and changes things, and tries again when the store cannot be reached."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from shiftwork.errors import JobStateError, ShiftworkError, StoreError, UnknownJobError
+from shiftwork.errors import JobStateError, StoreError, UnknownJobError
 from shiftwork.simulation.episode import Episode, JobPlan, OrderPlan
 from shiftwork.simulation.sim_app import SimulatedApp
 from shiftwork.simulation.sim_process import SimProcess
 from shiftwork.simulation.world import World
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
 
 TRIES: Final = 12
 AGAIN_SECONDS: Final = 1.0
@@ -39,7 +41,7 @@ class SimClient:
         self._world.later(self.process, order.at, self._begin, number, order)
 
     def _begin(self, number: int, order: OrderPlan) -> None:
-        asyncio.ensure_future(self._do(number, order))
+        self._world.live(self._do(number, order))
 
     async def _do(self, number: int, order: OrderPlan) -> None:
         for _ in range(TRIES):
@@ -86,6 +88,3 @@ class SimClient:
 def job_id(order: int, place: int) -> str:
     """Return the id of a job, by its order and its place in it."""
     return f"job-{order}-{place}"
-
-
-__all__ = ["ShiftworkError", "SimClient", "job_id"]

@@ -37,6 +37,14 @@ class SimMachine:
         self._next_pid += 1
         return self._next_pid
 
+    def forget(self, pid: int) -> None:
+        """Forget a process that has died."""
+        del self.processes[pid]
+
+    def make_room(self) -> None:
+        """Let processes be started again."""
+        self.full = False
+
     def measure(self) -> Machine:
         """Return what the machine has."""
         return Machine(self.cores, MEMORY)

@@ -1,6 +1,5 @@
 """A simulated node: a process with the app in it, which is started again whenever it has ended."""
 
-import asyncio
 from typing import Final
 
 from shiftwork.errors import ShiftworkError
@@ -71,7 +70,7 @@ class SimNode:
     # ── inside the process ───────────────────────────────────────────────────────────────────────────────────────
 
     def _main(self, process: SimProcess, version: int) -> None:
-        asyncio.ensure_future(self._live(process, version))
+        self._world.live(self._live(process, version))
 
     async def _live(self, process: SimProcess, version: int) -> None:
         world, episode = self._world, self._episode
@@ -97,7 +96,7 @@ class SimNode:
         self.app, self._leaving = app, False
 
     def _stop(self, process: SimProcess, app: SimulatedApp, grace: float) -> None:
-        asyncio.ensure_future(self._leave(process, app, grace))
+        self._world.live(self._leave(process, app, grace))
 
     async def _leave(self, process: SimProcess, app: SimulatedApp, grace: float) -> None:
         first = not self._leaving

@@ -100,5 +100,5 @@ class SimProcess:
             if not task.done():
                 task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001 - it is meant to be so
                 with suppress(Exception):  # it awaits something in a `finally`
-                    self._context.copy().run(task.get_coro().close)  # type: ignore[union-attr]
+                    self._context.copy().run(task.get_coro().close)
         self._tasks.clear()

@@ -1,6 +1,6 @@
 """Writes down what simulated processes do, in the format of recorded histories, with the store's own order."""
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from shiftwork.history.lines import VERSION, Answered, AnyLine, Opened, decode, encode
 from shiftwork.history.recorder import HistoryRecorder
@@ -8,6 +8,9 @@ from shiftwork.simulation.ambience import EPOCH
 from shiftwork.simulation.network import Connection
 from shiftwork.simulation.sim_process import SimProcess
 from shiftwork.simulation.virtual_loop import VirtualLoop
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class Records:
@@ -49,7 +52,7 @@ class _LinesOf:
     """Takes what one process writes, as long as it lives."""
 
     def __init__(self, records: Records, name: str, process: SimProcess) -> None:
-        self.write = self.make_room
+        self.write: Callable[[bytes], object] = self.make_room
         self._records = records
         self._name = name
         self._process = process

@@ -7,8 +7,9 @@ seed. A thread of a process that has died waits for ever, and is ended when the 
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import Context, copy_context
-from typing import Any, Final
+from typing import Any
 
 from shiftwork.runtime.running.job_threads import JobThreads
 from shiftwork.simulation.sim_process import PROCESS, SimProcess
@@ -118,10 +119,8 @@ class _Strand(threading.Thread):
             if self.work is not None:
                 work, context = self.work
                 self.work = None
-                try:
+                with suppress(StrandEnded):
                     context.run(work)
-                except StrandEnded:
-                    pass
             self._home.done(self)
             if self.over:
                 return

@@ -30,16 +30,16 @@ class StuckError(Exception):
 class Due(asyncio.TimerHandle):
     """Something that is to be called, in the process that its context names."""
 
-    __slots__ = ("process",)
+    __slots__ = ("dropped", "process")
 
     def __init__(  # not the base's, which asks the loop for its debug mode each time
         self, when: float, callback: Callable[..., Any], args: tuple[Any, ...], context: Context
     ) -> None:
         self._when = when
         self._callback: Callable[..., Any] | None = callback
-        self._args: tuple[Any, ...] | None = args
+        self._args = args
         self._context = context
-        self._cancelled = False
+        self.dropped: bool = False
         self.process: SimProcess = context[PROCESS]
 
     def __repr__(self) -> str:
@@ -47,19 +47,24 @@ class Due(asyncio.TimerHandle):
 
     def cancel(self) -> None:
         """Do not call it."""
-        self._cancelled = True
-        self._callback = self._args = None
+        self.dropped = True
+        self._callback, self._args = None, ()
+
+    def cancelled(self) -> bool:
+        """Return whether it is not called."""
+        return self.dropped
 
     def call(self) -> None:
         """Call it."""
-        assert self._callback is not None and self._args is not None  # noqa: S101, PT018 - it was not cancelled
+        assert self._callback is not None  # noqa: S101 - it was not cancelled
         self._context.run(self._callback, *self._args)
 
 
-class VirtualLoop(asyncio.AbstractEventLoop):
+class VirtualLoop(asyncio.BaseEventLoop):
     """Runs callbacks of many processes, in one thread, by a clock that only it moves."""
 
     def __init__(self, chance: Random) -> None:
+        super().__init__()
         self.current: SimProcess | None = None
         """The process that does something now."""
         self.surprises: list[dict[str, Any]] = []
@@ -70,28 +75,28 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self._now = 0.0
         self._timers: list[tuple[float, int, Due]] = []
         self._made = 0
-        self._ready: list[SimProcess] = []
+        self._listed: list[SimProcess] = []
         """The processes that have something to do and can do it."""
-        self._closed = False
+        self._over = False
         self._depth = 0
 
     # ── what it runs ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def run_until(self, over: Callable[[], bool], *, latest: float) -> bool:
         """Run until this is so, or this time has come. Returns whether it is so."""
-        asyncio._set_running_loop(self)
+        asyncio._set_running_loop(self)  # noqa: SLF001 - as a loop does
         try:
             while not over():
-                self._run_ready()
+                self._run_all()
                 if not self._pass_time(latest):
                     return over()
         finally:
-            asyncio._set_running_loop(None)
+            asyncio._set_running_loop(None)  # noqa: SLF001 - as above
         return True
 
-    def _run_ready(self) -> None:
+    def _run_all(self) -> None:
         """Do everything that can be done now."""
-        ready, draw, callbacks = self._ready, self._draw, self.callbacks
+        ready, draw, callbacks = self._listed, self._draw, self.callbacks
         while ready:
             process = ready[int(draw() * len(ready))] if len(ready) > 1 else ready[0]
             due = process.due
@@ -101,7 +106,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
             handle = due.popleft()
             if not due:
                 self._unlist(process)
-            if not handle._cancelled:
+            if not handle.dropped:
                 self.callbacks += 1
                 self.current = process
                 try:
@@ -116,34 +121,33 @@ class VirtualLoop(asyncio.AbstractEventLoop):
     def _pass_time(self, latest: float) -> bool:
         """Let time pass until something is to be done; False if that is later than this time, which has come then."""
         timers = self._timers
-        while timers and timers[0][2]._cancelled:
+        while timers and timers[0][2].dropped:
             heappop(timers)
         if not timers or timers[0][0] > latest:
             self._now = max(self._now, latest)
             return False
         when = timers[0][0]
-        if when > self._now:
-            self._now = when
+        self._now = max(self._now, when)
         while timers and timers[0][0] <= when:
             handle = heappop(timers)[2]
-            if not handle._cancelled:
+            if not handle.dropped:
                 self._put(handle)
         return True
 
     def _put(self, handle: Due) -> None:
         process = handle.process
-        if process.alive and not self._closed:
+        if process.alive and not self._over:
             process.due.append(handle)
             if not process.listed and process.runs:
                 self._list(process)
 
     def _list(self, process: SimProcess) -> None:
         process.listed = True
-        self._ready.append(process)
+        self._listed.append(process)
 
     def _unlist(self, process: SimProcess) -> None:
         process.listed = False
-        self._ready.remove(process)
+        self._listed.remove(process)
 
     def preempt(self, seconds: float) -> None:
         """Take the process that runs off the processor for this long, in the middle of what it does."""
@@ -154,13 +158,13 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         process.lose_processor()
         task = asyncio.current_task(self)
         if task is not None:
-            asyncio._leave_task(self, task)
+            asyncio._leave_task(self, task)  # noqa: SLF001 - another process goes on, with tasks of its own
         until = self._now + seconds
-        self._run_ready()
+        self._run_all()
         while self._pass_time(until):
-            self._run_ready()
+            self._run_all()
         if task is not None:
-            asyncio._enter_task(self, task)
+            asyncio._enter_task(self, task)  # noqa: SLF001 - as above
         process.back()
         self._depth -= 1
         self.current = process
@@ -199,24 +203,24 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         """Return virtual time, in seconds since the simulation began."""
         return self._now
 
-    def call_soon(self, callback: Callable[..., Any], *args: Any, context: Context | None = None) -> asyncio.Handle:
+    def call_soon(self, callback: Callable[..., Any], *args: Any, context: Context | None = None) -> asyncio.Handle:  # type: ignore[override]  # as below
         """Call back next, in the process of this context."""
         handle = Due(self._now, callback, args, context or copy_context())
         process = handle.process
-        if process.alive and not self._closed:
+        if process.alive and not self._over:
             process.due.append(handle)
             if not process.listed and process.runs:
                 process.listed = True
-                self._ready.append(process)
+                self._listed.append(process)
         return handle
 
-    def call_soon_threadsafe(
+    def call_soon_threadsafe(  # type: ignore[override]  # their types are more general
         self, callback: Callable[..., Any], *args: Any, context: Context | None = None
     ) -> asyncio.Handle:
         """Do the same: there is one thread at a time."""
         return self.call_soon(callback, *args, context=context)
 
-    def call_later(
+    def call_later(  # type: ignore[override]  # their types are more general
         self, delay: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
         """Call back after this long."""
@@ -226,7 +230,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         heappush(self._timers, (when, self._made, handle))
         return handle
 
-    def call_at(
+    def call_at(  # type: ignore[override]  # their types are more general
         self, when: float, callback: Callable[..., Any], *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
         """Call back at this time."""
@@ -239,9 +243,9 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         """Return a future of this loop."""
         return asyncio.Future(loop=self)
 
-    def create_task(
+    def create_task(  # type: ignore[override]  # their types are more general
         self, coro: Coroutine[Any, Any, T], *, name: str | None = None, context: Context | None = None
-    ) -> asyncio.Task[T]:  # type: ignore[override]
+    ) -> asyncio.Task[T]:
         """Begin a task in the process that asks for it."""
         context = context or copy_context()
         task = asyncio.Task(coro, loop=self, name=name, context=context)
@@ -252,19 +256,22 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         """Return False."""
         return False
 
+    def set_debug(self, enabled: bool) -> None:  # noqa: FBT001 - the loop's signature
+        """Do nothing."""
+
     def is_running(self) -> bool:
         """Return True: nothing asks that while it does not."""
         return True
 
     def is_closed(self) -> bool:
         """Return whether the simulation is over."""
-        return self._closed
+        return self._over
 
     def close(self) -> None:
         """End for good."""
-        self._closed = True
+        self._over = True
         self._timers.clear()
-        self._ready.clear()
+        self._listed.clear()
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         """Note what a callback has raised."""
@@ -272,7 +279,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
 
     # ── readers ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def add_reader(self, fd: Any, callback: Callable[..., Any], *args: Any) -> None:
+    def add_reader(self, fd: Any, callback: Callable[..., Any], *args: Any) -> None:  # type: ignore[override]
         """Call back whenever something arrives at this end of a simulated link."""
         fd.watch(partial(self.call_soon, callback, *args, context=copy_context()))
 
@@ -281,10 +288,6 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         fd.watch(None)
         return True
 
-    def add_writer(self, fd: Any, callback: Callable[..., Any], *args: Any) -> None:
-        """Refuse: a simulated link always has room."""
-        raise NotImplementedError
-
-    def remove_writer(self, fd: Any) -> bool:
-        """Return False: there is no writer."""
+    def remove_writer(self, _fd: Any) -> bool:
+        """Return False: a simulated link always has room, so nothing waits for it."""
         return False

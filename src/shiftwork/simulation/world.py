@@ -4,9 +4,9 @@ Nodes, clients and faults are made of this; they are in files of their own.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from random import Random
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 from shiftwork.history.recorded_store import RecordedStore
 from shiftwork.simulation.links import HANDOVER, Handover
@@ -16,6 +16,12 @@ from shiftwork.simulation.sim_process import SimProcess
 from shiftwork.simulation.sim_recorder import Records
 from shiftwork.simulation.strands import Strands
 from shiftwork.simulation.virtual_loop import VirtualLoop
+
+if TYPE_CHECKING:
+    import asyncio
+
+LONG_SHARE: Final = 0.02
+"""How many of all interruptions are long."""
 
 
 class Rhythm(Pace, frozen=True, kw_only=True):
@@ -36,8 +42,8 @@ class World:
         self.seed = seed
         self.handover = handover
         self.rhythm = rhythm
-        self.loop: Final = VirtualLoop(Random(f"{seed} order"))  # noqa: S311 - everything must follow from the seed
-        self._chance = Random(f"{seed} world")  # noqa: S311 - as above
+        self.loop: Final = VirtualLoop(Random(f"{seed} order"))
+        self._chance = Random(f"{seed} world")
         self.machines: Final[dict[str, SimMachine]] = {}
         self.processes: Final[list[SimProcess]] = []
         """All that ever were."""
@@ -47,11 +53,12 @@ class World:
             self.loop,
             self.home,
             chance=Random(f"{seed} network"),
-            pace=rhythm,  # noqa: S311 - as above
+            pace=rhythm,
         )
         self.strands: Final = Strands(self.loop, self.home)
         self.records: Final = Records(self.loop)
         self._runs: Counter[str] = Counter()
+        self._lives: list[asyncio.Task[None]] = []
         self._at_end: list[Callable[[], object]] = []
 
     # ── machines and processes ───────────────────────────────────────────────────────────────────────────────────
@@ -65,7 +72,7 @@ class World:
         """Return a new process, which does nothing yet."""
         process = SimProcess(name, machine, machine.give_pid())
         machine.processes[process.pid] = process
-        process.on_death(lambda _status: machine.processes.pop(process.pid))
+        process.on_death(lambda _status: machine.forget(process.pid))
         self.processes.append(process)
         return process
 
@@ -73,7 +80,7 @@ class World:
         """Return the store as a process sees it, which writes down what it asks, and its way there."""
         connection = self.network.connect(process)
         recorder = self.records.recorder(process, connection)
-        return RecordedStore(connection, recorder), connection  # type: ignore[arg-type]  # it has every method
+        return RecordedStore(connection, recorder), connection
 
     # ── time ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -90,7 +97,7 @@ class World:
         draw, process = self._chance.random, self.loop.current
         if process is None or draw() >= self.rhythm.interrupted_share:
             return
-        seconds = draw() * self.rhythm.interruption * (100.0 if draw() < 0.02 else 1.0)
+        seconds = draw() * self.rhythm.interruption * (100.0 if draw() < LONG_SHARE else 1.0)
         if self.strands.inside:
             self.strands.lose_processor(process, seconds)
         else:
@@ -115,6 +122,10 @@ class World:
     def at_end(self, callback: Callable[[], object]) -> None:
         """Call this when the simulation is over."""
         self._at_end.append(callback)
+
+    def live(self, life: Coroutine[Any, Any, None], name: str | None = None) -> None:
+        """Begin a coroutine in the process that runs."""
+        self._lives.append(self.loop.create_task(life, name=name))
 
     def close(self) -> None:
         """End the simulation."""
