@@ -187,6 +187,17 @@ def test_a_job_that_was_being_queued_may_be_passed_over() -> None:
     assert tape.refuted() == set()
 
 
+def test_a_job_whose_claim_nobody_heard_of_may_be_passed_over() -> None:
+    tape = Tape().add("a", run_at=EPOCH).add("b", run_at=EPOCH + 2)
+    tape.claim("b", 2, run_at=EPOCH + 2).reap("a", 3, lost_by="dead")  # the claim under fence 1 is in no file
+    assert tape.refuted() == set()
+
+
+def test_a_job_of_which_nothing_was_heard_again_may_have_been_claimed() -> None:
+    tape = Tape().add("a", run_at=EPOCH).add("b", run_at=EPOCH + 2)
+    assert tape.claim("a", 1, lost=True).claim("b", 2, run_at=EPOCH + 2).refuted() == set()
+
+
 def test_a_job_of_a_worker_without_gates_is_not_passed_over() -> None:
     tape = Tape().defined("v").defined().add("a", run_at=EPOCH).add("b", worker="v", run_at=EPOCH + 2)
     assert tape.claim("b", 1, worker="v", run_at=EPOCH + 2).refuted() == {"none_starved"}

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from gc import disable, enable, isenabled
+from math import inf
 from typing import Any
 
 from msgspec import Struct
@@ -125,7 +126,10 @@ class RecordedHistory:
     @cached_property
     def waits(self) -> dict[str, list[QueuedWait]]:
         """When jobs of each worker were certainly queued, likewise."""
-        return waits(self.stories.values())
+        unheard: dict[str, float] = {}
+        for call in self.all_of("claim"):
+            unheard[call.args.pool] = min(unheard.get(call.args.pool, inf), call.effect.since)
+        return waits(self.stories.values(), unheard)
 
     def ends_of(self, worker: str) -> frozenset[str]:
         """Return how runs of a worker have ended that did not succeed (`EndKind`)."""
