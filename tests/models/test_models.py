@@ -21,7 +21,7 @@ from tests.models.write_turn import WriteTurns
 ACTS: Final[tuple[Act, ...]] = ("take back", "stop", "die", "ping")
 MODELS: Final[dict[str, Model[Any]]] = {
     "handover, one at a time": Handover(alone=True, runs=2, room=1, acts=ACTS),
-    "handover, many at a time": Handover(alone=False, runs=2, room=1, acts=ACTS),
+    "handover, many at a time": Handover(alone=False, runs=2, room=1, acts=("take back", "stop", "die")),
     "lifeline and guard": LifelineAndGuard(faults=2, last=6),
     "write turn": WriteTurns(writers=2, accidents=2),
     "doorbell, its folder": Doorbell(ticks=3, neighbours=1),
@@ -34,6 +34,7 @@ MODELS: Final[dict[str, Model[Any]]] = {
 LARGER: Final[dict[str, Model[Any]]] = {
     "handover, one at a time": Handover(alone=True, runs=3, room=1, acts=("take back", "stop", "die")),
     "handover, many at a time": Handover(alone=False, runs=3, room=2, acts=("take back", "stop")),
+    "handover, many at a time, with pings": Handover(alone=False, runs=2, room=1, acts=ACTS),
     "lifeline and guard": LifelineAndGuard(faults=2, last=10),
     "write turn": WriteTurns(writers=3),
     "doorbell": Doorbell(ticks=3, neighbours=1, strangers=2),
