@@ -51,6 +51,9 @@ def test_flows_are_listed_shown_cancelled_and_retried(shop: Terminal) -> None:
     run()
     [row] = [line for line in shop.ok("flows").splitlines() if flow in line]
     assert all(words in row for words in ("resize #shoes", "broken", "1 waiting, 1 completed, 1 dead"))
+    assert flow in shop.ok("flows", "--state", "broken", "--tag", "shoes", "--worker", "resize")
+    assert "no flows" in shop.run("flows", "--state", "completed").output
+    assert "did you mean 'resize'?" in shop.refused("flows", "--worker", "resiz")
     shown = shop.ok("flow", flow)
     assert f"flow {flow}: broken, 3 jobs" in shown
     assert "  * resize: 2 jobs: 1 completed, 1 dead" in shown

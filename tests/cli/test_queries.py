@@ -118,6 +118,7 @@ def test_status_says_what_is_wrong_and_what_to_type(shop: Terminal) -> None:
     assert "shiftwork run MODULE:NAME" in told
     assert "worker fetch is disabled: too loud\n            remedy: fix the cause, then: shiftwork enable fetch" in told
     assert re.search(r"^            since: \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ \((now|\d+ s ago)\)$", told, re.MULTILINE)
+    assert "\n            see: docs/how-to/runbook.md#problem-worker_disabled\n" in told
     assert "pool images is paused: migration; 1 queued" in told
     assert "shiftwork resume images" in told
     assert "leader   none" in told

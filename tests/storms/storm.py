@@ -33,6 +33,8 @@ GAPS: Final = (0.3, 2.5)
 REST_SECONDS: Final = 300.0
 """Within which the system comes to rest once nothing harms it."""
 SAMPLE_SECONDS: Final = 5.0
+LATE_SECONDS: Final = 15.0
+"""How late a schedule may fire while its leader is being replaced."""
 
 
 @dataclass
@@ -92,6 +94,7 @@ class Storm:
         self._notes: Any = None
         self._place: StormPlace | None = None
         self._over = False
+        self._until = 0.0
 
     # ── what can be harmed ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -149,7 +152,7 @@ class Storm:
                 )
                 stack.callback(self._end_all)
                 faults = await self._weather(place)
-                self._write(Expected(time.monotonic(), at_rest=True, until=time.time() - 1))
+                self._write(Expected(time.monotonic(), at_rest=True, until=self._until))
         return StormResult(self._plan, judge(read_history(self.history)), faults, self.samples, self._surprises())
 
     async def _weather(self, place: StormPlace) -> int:
@@ -202,6 +205,7 @@ class Storm:
 
     async def _rest(self, app: WorkerOrchestrator, store: Store) -> None:
         """Let no schedule fire any more, and wait until no job is left."""
+        self._until = time.time() - LATE_SECONDS
         for name in ("tick", "after_tick", "five"):
             await app.reschedule_worker(name, interval_seconds=86_400)
 

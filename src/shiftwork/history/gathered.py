@@ -93,7 +93,7 @@ class RecordedHistory:
         self.lines = 0
         self.clocks: tuple[float, float] | None = None
         """The least and the most by which the `now` of a call was ahead of the clock of the lines."""
-        self.positions = Positions(())
+        self.positions: Positions = Positions(())
 
     def close(self) -> None:
         """Give every effect its position: all lines are in."""

@@ -72,7 +72,7 @@ class Gatherer:
     """Puts a history together, file by file. Each file has the lines of one process, in their order."""
 
     def __init__(self) -> None:
-        self.history = RecordedHistory()
+        self.history: RecordedHistory = RecordedHistory()
         self._texts: dict[str, str] = {}
         self._pending: dict[int, tuple[Asked, int]] = {}
         self._defined: dict[str, dict[str, Any]] = {}

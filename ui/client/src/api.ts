@@ -298,7 +298,10 @@ export interface FlowChanged {
   changed: number;
 }
 
-/** A page of flows, newest first. `next_after` is the `after` of the next page, and null at the end. */
+/**
+ * A page of flows, newest first. `next_after` is the `after` of the next page, and null at the end. A search
+ * takes a moment, no longer: fewer flows than `limit` does not mean that there are no more.
+ */
 export interface FlowsAnswer {
   flows: Flow[];
   next_after: string | null;
@@ -1198,6 +1201,9 @@ export interface WorkersAnswer {
 
 /** What `flows` asks for; null is the same as nothing. */
 export interface FlowsQuery {
+  state?: "broken" | "cancelled" | "completed" | "running" | null;
+  worker?: string | null;
+  tag?: string | null;
   after?: string | null;
   limit?: number | null;
 }

@@ -198,7 +198,7 @@ def _keys(facts: HealthFacts) -> Iterator[Problem]:
                 "jobs back and leaves new ones unencrypted or encrypted with another key",
                 node=node.name,
                 host=node.host,
-                key=" and ".join(missing),
+                key=series(" and ", missing),
             )
             remedy = sentence(
                 "give it the same keys as the other processes (SHIFTWORK_ENCRYPTION_KEYS), and restart it"

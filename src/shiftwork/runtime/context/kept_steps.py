@@ -40,7 +40,7 @@ class KeptSteps:
         self._calls = calls
         self._kept: deque[Step] = deque()
         """The next steps that were kept before, as far as they are read."""
-        self.wants_page = True
+        self.wants_page: bool = True
         """Whether the next steps that were kept before are not read yet."""
         self._has_more = True
         """Whether a page with more of them may follow."""
