@@ -53,7 +53,7 @@ async def drain(name: str, url: str, sizes: Sizes) -> Figures:
 
 
 async def history(name: str, url: str, sizes: Sizes) -> Figures:
-    """The share of its rate that a drain keeps while its history is recorded, and the CPU time that a job costs more."""
+    """The share of its rate that a drain keeps while it is recorded, and the CPU time that a job costs more."""
     found: dict[bool, list[Figures]] = {False: [], True: []}
     for recorded in (False, True, True, False):  # what changes with time, changes both alike
         with _recorded() if recorded else nullcontext():

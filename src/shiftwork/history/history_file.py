@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 from weakref import WeakSet
 
-from shiftwork.history.lines import VERSION, Fault, Opened, encode
+from shiftwork.history.lines import RECORDING_ENDED, VERSION, Fault, Opened, encode
 
 logger: Final = logging.getLogger("shiftwork")
 
@@ -29,8 +29,6 @@ FIRST_PIECE_BYTES: Final = 1 << 16
 LARGEST_PIECE_BYTES: Final = 1 << 20
 RESERVED_BYTES: Final = 4096
 """What stays free behind the piece in use, for the line that says why nothing follows."""
-RECORDING_ENDED: Final = "recording ended"
-"""The kind of that line, a `Fault`."""
 _ZEROS: Final = memoryview(bytes(LARGEST_PIECE_BYTES + RESERVED_BYTES))
 
 

@@ -19,6 +19,8 @@ from msgspec import Struct
 
 VERSION: Final = 1
 """The version of this format. A reader rejects others."""
+RECORDING_ENDED: Final = "recording ended"
+"""The kind of the `Fault` that is the last line of a process whose disk was full: what it did then is not known."""
 
 Call = Literal[
     "add", "claim", "finish", "beat", "keep_step", "extend", "send", "promote", "reap", "prune", "leave",
@@ -121,8 +123,7 @@ class Fault(HistoryLine, frozen=True, array_like=True, tag="fault", gc=False):
     """What a storm or a simulation did to the system. For the picture; no rule depends on it."""
 
     kind: str
-    """For example "kill", "freeze", "thaw", "outage", "lost reply", "restart". "recording ended" is the last line of a
-    process whose disk was full: what it did afterwards is not known."""
+    """For example "kill", "freeze", "thaw", "outage", "lost reply", "restart"; see also `RECORDING_ENDED`."""
     what: str
     """For example the node or the process that it was done to."""
     seconds: float | None = None
