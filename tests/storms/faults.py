@@ -10,9 +10,12 @@ from typing import Final, Protocol
 import psutil
 
 from tests.polling import pass_time
+from tests.storms.memory import little_memory
 
 FREEZES: Final = (1.0, 4.0, 9.0)
 """How long something is frozen: less than the lease, about it, and longer."""
+CLOCK_STEPS: Final = (-3600.0, -20.0, 20.0, 7200.0)
+LOOK_SECONDS: Final = 0.1
 OUTAGES: Final = (0.5, 3.0, 8.0)
 
 
@@ -30,11 +33,14 @@ class System(Protocol):
     def leader(self) -> int | None:
         """The pid of the node that leads, if it is known."""
 
+    def set_clock(self, pid: int, ahead: float) -> None:
+        """Set the wall clock of a node and its processes."""
+
     async def harm_store(self, how: str, seconds: float) -> None: ...
 
     @property
     def store_faults(self) -> tuple[str, ...]:
-        """How its store can be harmed: "restart", "freeze", "silence", "lost reply"."""
+        """How its store can be harmed: such as "restart" or "lost reply"."""
 
     def note(self, kind: str, what: str, seconds: float | None = None) -> None:
         """Write the fault into the history."""
@@ -54,6 +60,8 @@ class Faults:
             (self._freeze_node, 2),
             (self._freeze_child, 2),
             (self._replace_node, 2),
+            (self._step_clock, 2),
+            (self._starve_child, 2),
             (self._harm_store, 3 if system.store_faults else 0),
         ]
         self._kinds = [kind for kind, weight in kinds for _ in range(weight)]
@@ -79,7 +87,8 @@ class Faults:
             await self._kill(leader, "leader")
 
     async def _kill(self, pid: int, what: str) -> None:
-        self._system.note("kill", f"{what} {pid}")
+        others = [child.pid for child in self._system.children(pid)]
+        self._system.note("kill", " ".join([what, *map(str, [pid, *others])]))
         _send(pid, signal.SIGKILL)
         self._system.start_node()
 
@@ -110,6 +119,30 @@ class Faults:
         self._system.note("replace", f"node {pid}")
         self._system.start_node()
         _send(pid, signal.SIGTERM)
+
+    async def _step_clock(self) -> None:
+        pid, seconds = self._dice.choice(self._system.nodes()), self._dice.choice(FREEZES)
+        ahead = self._dice.choice(CLOCK_STEPS)
+        self._system.note("clock", f"node {pid} by {ahead:+g} s", seconds)
+        self._system.set_clock(pid, ahead)
+        await pass_time(seconds)
+        self._system.set_clock(pid, 0.0)
+
+    async def _starve_child(self) -> None:
+        """Give a process little memory until the kernel kills it, or nobody asks for more."""
+        children = [child for node in self._system.nodes() for child in self._system.children(node)]
+        if not children:
+            return
+        victim, seconds = self._dice.choice(children), self._dice.choice(FREEZES)
+        with little_memory(victim.pid) as group:
+            if group is None:
+                return
+            self._system.note("memory", f"process {victim.pid}", seconds)
+            for _ in range(int(seconds / LOOK_SECONDS)):
+                await pass_time(LOOK_SECONDS)
+                if not victim.is_running():
+                    self._system.note("oom kill", f"process {victim.pid}")
+                    return
 
     async def _harm_store(self) -> None:
         how, seconds = self._dice.choice(self._system.store_faults), self._dice.choice(OUTAGES)
