@@ -20,9 +20,10 @@ VERSION: Final = 1
 
 Call = Literal[
     "add", "claim", "finish", "beat", "keep_step", "extend", "send", "promote", "reap", "prune", "leave",
-    "hold", "drop", "put", "erase", "switch", "restore", "take_over", "amend",
+    "hold", "drop", "put", "erase", "switch", "restore", "take_over", "amend", "rewrite", "results",
 ]  # fmt: skip
-"""The calls that are recorded: those that change something. `core` has the rules, `store.protocol` the obligations."""
+"""The calls that are recorded: those that change something, and what jobs of flows are given. `core` has the rules,
+`store.protocol` the obligations."""
 
 
 class HistoryLine(Struct, frozen=True, array_like=True, gc=False):
@@ -331,7 +332,10 @@ class CountArgs(Struct, frozen=True, array_like=True, gc=False):
 
 
 class NamesArgs(Struct, frozen=True, array_like=True, gc=False):
-    """`leave`: the instances; `restore`: the jobs' ids; `take_over`: nothing."""
+    """`leave`: the instances; `restore`, `rewrite` and `results`: the jobs' ids; `take_over`: nothing.
+
+    `results` returns a checksum (CRC-32) of each result, None where a job has none.
+    """
 
     names: list[str]
 
@@ -356,6 +360,8 @@ ARGS: Final[dict[str, Any]] = {
     "restore": NamesArgs,
     "take_over": NamesArgs,
     "amend": AmendArgs,
+    "rewrite": NamesArgs,
+    "results": NamesArgs,
 }
 """The type of `Asked.args`, by call."""
 
@@ -379,6 +385,8 @@ ANSWERS: Final[dict[str, Any]] = {
     "restore": None,
     "take_over": int,
     "amend": AmendAnswer,
+    "rewrite": list[bool],
+    "results": list[int | None],
 }
 """The type of `Answered.answer`, by call."""
 
