@@ -61,7 +61,7 @@ class Faults:
             (self._freeze_child, 2),
             (self._replace_node, 2),
             (self._step_clock, 2),
-            (self._starve_child, 2),
+            (self._starve_node, 2),
             (self._harm_store, 3 if system.store_faults else 0),
         ]
         self._kinds = [kind for kind, weight in kinds for _ in range(weight)]
@@ -128,20 +128,19 @@ class Faults:
         await pass_time(seconds)
         self._system.set_clock(pid, 0.0)
 
-    async def _starve_child(self) -> None:
-        """Give a process little memory until the kernel kills it, or nobody asks for more."""
-        children = [child for node in self._system.nodes() for child in self._system.children(node)]
-        if not children:
-            return
-        victim, seconds = self._dice.choice(children), self._dice.choice(FREEZES)
-        with little_memory(victim.pid) as group:
-            if group is None:
+    async def _starve_node(self) -> None:
+        """Give the processes of a node little memory until the kernel kills one, or none of them asks for more."""
+        node, seconds = self._dice.choice(self._system.nodes()), self._dice.choice(FREEZES)
+        children = self._system.children(node)
+        with little_memory([child.pid for child in children]) as kills:
+            if kills is None:
                 return
-            self._system.note("memory", f"process {victim.pid}", seconds)
+            self._system.note("memory", f"node {node}", seconds)
             for _ in range(int(seconds / LOOK_SECONDS)):
                 await pass_time(LOOK_SECONDS)
-                if not victim.is_running():
-                    self._system.note("oom kill", f"process {victim.pid}")
+                if kills():
+                    gone = [f"{child.pid}" for child in children if not child.is_running()]
+                    self._system.note("oom kill", " ".join(["process", *gone]))
                     return
 
     async def _harm_store(self) -> None:

@@ -1,8 +1,10 @@
 """Memory pressure: a control group in which the kernel kills a process that asks for more than a little."""
 
 import os
-from collections.abc import Iterator
+import secrets
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -25,23 +27,36 @@ def _has(folder: Path, limit: str) -> bool:
 
 
 @contextmanager
-def little_memory(pid: int) -> Iterator[Path | None]:
-    """Give a process little memory besides what it has; yields None where that is not possible."""
+def little_memory(pids: Sequence[int]) -> Iterator[Callable[[], int] | None]:
+    """Give processes little memory besides what they have. Yields how often the kernel has killed one; None where no
+    group can be made.
+    """
     root = _root()
-    if root is None:
+    if root is None or not pids:
         yield None
         return
     parent, limit = root
-    group = parent / f"shiftwork-{os.getpid()}-{pid}"
+    group = parent / f"shiftwork-{os.getpid()}-{pids[0]}-{secrets.token_hex(3)}"
     group.mkdir()
     try:
         (group / limit).write_text(str(ROOM))
-        home = _home(pid, parent)
-        _move(pid, group)
-        yield group
-        _move(pid, home)
+        home = _home(pids[0], parent)
+        for pid in pids:
+            _move(pid, group)
+        yield partial(_kills, group)
+        for left in (group / "cgroup.procs").read_text().split():
+            _move(int(left), home)
     finally:
         wait_until(lambda: _is_gone(group))
+
+
+def _kills(group: Path) -> int:
+    """Return how often the kernel has killed a process of the group because it had no memory."""
+    for name in ("memory.oom_control", "memory.events"):
+        with suppress(OSError):
+            lines = (group / name).read_text().splitlines()
+            return sum(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))
+    return 0
 
 
 def _home(pid: int, parent: Path) -> Path:
