@@ -32,6 +32,12 @@ async def attempted(call: Awaitable[T]) -> T | None:
         return None
 
 
+def say(what: str) -> None:
+    """Print what the storm, or a person who reads its folder, may want to know."""
+    sys.stdout.write(f"{what}\n")
+    sys.stdout.flush()
+
+
 class Client:
     """Adds jobs at a pace, lap after lap."""
 
@@ -54,6 +60,7 @@ class Client:
 
     async def go_on(self, seconds: float) -> None:
         async with shop.app:
+            say("adds jobs")
             end, lap = time.monotonic() + seconds, 0
             while time.monotonic() < end:
                 started = time.monotonic()
@@ -143,7 +150,7 @@ def main() -> None:
     seed, seconds, bulk = int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
     client = Client(seed, bulk=bulk)
     asyncio.run(client.go_on(seconds))
-    sys.stdout.write(f"added {client.added}, failed calls {client.failed}, unpaid {client.unpaid}\n")
+    say(f"added {client.added}, failed calls {client.failed}, unpaid {client.unpaid}")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from typing import Final
 
 from shiftwork.errors import UnknownScheduleError
 from tests.polling import pass_time
-from tests.storms.client import attempted
+from tests.storms.client import attempted, say
 from tests.storms.programs import shop
 
 PAUSES: Final = (0.3, 1.5)
@@ -93,7 +93,7 @@ def main() -> None:
     """Run: seed, seconds."""
     person = Person(int(sys.argv[1]))
     asyncio.run(person.go_on(float(sys.argv[2])))
-    sys.stdout.write(f"done {person.done}, failed {person.failed}\n")
+    say(f"done {person.done}, failed {person.failed}")
 
 
 if __name__ == "__main__":

@@ -92,6 +92,7 @@ class Storm:
         self._dice = random.Random(plan.seed)
         self._started: list[subprocess.Popen[bytes]] = []
         self._clocks: dict[int, Path] = {}
+        self._logs_of: dict[int, Path] = {}
         self.history = folder / "history"
         self.samples: list[Sample] = []
         self._environment: dict[str, str] = {}
@@ -99,10 +100,14 @@ class Storm:
         self._place: StormPlace | None = None
         self._over = False
         self._until = 0.0
+        self._faults = 0
 
     # ── what can be harmed ───────────────────────────────────────────────────────────────────────────────────────
 
     def nodes(self) -> list[int]:
+        return [pid for pid in self._alive() if RUNNING.search(self._logs_of[pid].read_text())]
+
+    def _alive(self) -> list[int]:
         return [one.pid for one in self._started if one.poll() is None]
 
     def children(self, pid: int) -> list[psutil.Process]:
@@ -121,11 +126,12 @@ class Storm:
             "STORM_VERSION": f"{1 + number % 2}",
             "PYTHONPATH": os.pathsep.join([str(OWN_CLOCK), self._environment["PYTHONPATH"]]),
         }
-        with (self._folder / f"node-{number}.log").open("wb") as log:
-            command = [sys.executable, "-m", "shiftwork", "run", "tests.storms.programs.shop:app", "--no-web"]
-            process = subprocess.Popen(command, cwd=CHECKOUT, env=environment, stdout=log, stderr=log)
+        log = self._folder / f"node-{number}.log"
+        command = [sys.executable, "-m", "shiftwork", "run", "tests.storms.programs.shop:app", "--no-web"]
+        with log.open("wb") as out:
+            process = subprocess.Popen(command, cwd=CHECKOUT, env=environment, stdout=out, stderr=out)
         self._started.append(process)
-        self._clocks[process.pid] = clock
+        self._clocks[process.pid], self._logs_of[process.pid] = clock, log
 
     def set_clock(self, pid: int, ahead: float) -> None:
         with self._clocks[pid].open("r+b") as file:
@@ -133,8 +139,8 @@ class Storm:
 
     def leader(self) -> int | None:
         """The oldest node leads, mostly."""
-        alive = self.nodes()
-        return alive[0] if alive else None
+        running = self.nodes()
+        return running[0] if running else None
 
     @property
     def store_faults(self) -> tuple[str, ...]:
@@ -146,6 +152,7 @@ class Storm:
 
     def note(self, kind: str, what: str, seconds: float | None = None) -> None:
         self._write(Fault(time.monotonic(), kind, what, seconds))
+        self._faults += kind != "oom kill"  # what it came of was counted
 
     def _write(self, line: AnyLine) -> None:
         self._notes.write(encode(line))
@@ -171,11 +178,11 @@ class Storm:
                     Opened(time.monotonic(), VERSION, "storm", os.getpid(), time.time(), place.url, self._plan.seed)
                 )
                 stack.callback(self._end_all)
-                faults = await self._weather(place)
+                await self._weather(place)
                 self._write(Expected(time.monotonic(), at_rest=True, until=self._until))
-        return StormResult(self._plan, judge(read_history(self.history)), faults, self.samples, self._surprises())
+        return StormResult(self._plan, judge(read_history(self.history)), self._faults, self.samples, self._surprises())
 
-    async def _weather(self, place: StormPlace) -> int:
+    async def _weather(self, place: StormPlace) -> None:
         for _ in range(self._plan.nodes):
             self.start_node()
         await self._up()
@@ -184,6 +191,8 @@ class Storm:
         await store.open()
         sampling = asyncio.create_task(self._sample(store))
         clients = [*(self._client(number) for number in range(self._plan.clients)), self._person()]
+        begun = self._folder / "client-0.log"
+        await eventually(lambda: begun.stat().st_size, within=120)
         fronts = [Faults(self, self._plan.seed * 100 + number) for number in range(self._plan.fronts)]
         blowing = asyncio.gather(*(self._blow(front) for front in fronts))
         await asyncio.gather(*(asyncio.to_thread(client.wait) for client in clients))
@@ -199,7 +208,6 @@ class Storm:
                 one.terminate()
         for one in self._started:
             await asyncio.to_thread(one.wait, 90)
-        return sum(front.done for front in fronts)
 
     async def _blow(self, front: Faults) -> None:
         """Do one fault after the other, as long as clients add jobs."""
@@ -209,7 +217,7 @@ class Storm:
             self._keep_up()
 
     def _keep_up(self) -> None:
-        while len(self.nodes()) < self._plan.nodes:
+        while len(self._alive()) < self._plan.nodes:
             self.start_node()
 
     def _client(self, number: int) -> "subprocess.Popen[bytes]":
@@ -226,8 +234,7 @@ class Storm:
             return subprocess.Popen(command, cwd=CHECKOUT, env=environment, stdout=log, stderr=log)
 
     async def _up(self) -> None:
-        log = self._folder / "node-0.log"
-        await eventually(lambda: bool(RUNNING.search(log.read_text())), within=120, failure=log.read_text)
+        await eventually(self.nodes, within=120, failure=self._logs)
 
     async def _rest(self, app: WorkerOrchestrator, store: Store) -> None:
         """Let no schedule fire any more, and wait until no job is left."""
