@@ -91,6 +91,7 @@ class Storm:
         self._folder = folder
         self._dice = random.Random(plan.seed)
         self._started: list[subprocess.Popen[bytes]] = []
+        self._clients: list[subprocess.Popen[bytes]] = []
         self._clocks: dict[int, Path] = {}
         self._logs_of: dict[int, Path] = {}
         self.history = folder / "history"
@@ -190,7 +191,7 @@ class Storm:
         app, store = WorkerOrchestrator(place.url, encryption_keys=keys), open_store(place.url, keys=keys)
         await store.open()
         sampling = asyncio.create_task(self._sample(store))
-        clients = [*(self._client(number) for number in range(self._plan.clients)), self._person()]
+        clients = self._clients = [*(self._client(number) for number in range(self._plan.clients)), self._person()]
         begun = self._folder / "client-0.log"
         await eventually(lambda: begun.stat().st_size, within=120)
         fronts = [Faults(self, self._plan.seed * 100 + number) for number in range(self._plan.fronts)]
@@ -295,7 +296,7 @@ class Storm:
         return [match[0] for log in said for match in SURPRISE.finditer(log)]
 
     def _end_all(self) -> None:
-        for one in self._started:
+        for one in [*self._started, *self._clients]:
             if one.poll() is None:
                 one.kill()
                 one.wait()
