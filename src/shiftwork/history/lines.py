@@ -3,7 +3,9 @@
 A history is a folder with one file for each process, and a file has one JSON array on each line. Its first element is
 the kind of the line, its second when it was written, by the machine's monotonic clock (in a simulation: virtual time).
 So the lines of all processes of one machine can be put in order, and of two calls it is known that one took effect
-before the other if it was answered before the other was asked.
+before the other if it was answered before the other was asked. Within a file they are nearly in that order: `Ended` may
+come a little later than its time says, and so may the lines of other threads. A line may begin with spaces, the last
+one may be cut, and zeros may follow it.
 
 A process writes `Asked` before a call leaves it, and `Answered` or `Failed` when the call is over. A call with neither
 may have happened or not: its process died, or still waits. So does a call that failed with `maybe`. What is recorded of
@@ -17,6 +19,8 @@ from msgspec import Struct
 
 VERSION: Final = 1
 """The version of this format. A reader rejects others."""
+RECORDING_ENDED: Final = "recording ended"
+"""The kind of the `Fault` that is the last line of a process whose disk was full: what it did then is not known."""
 
 Call = Literal[
     "add", "claim", "finish", "beat", "keep_step", "extend", "send", "promote", "reap", "prune", "leave",
@@ -84,11 +88,11 @@ class Failed(HistoryLine, frozen=True, array_like=True, tag="failed", gc=False):
     error: str
     """The class of the error."""
     maybe: bool
-    """Whether the call may have happened: so it is after a `StoreError` that does not say otherwise."""
+    """Whether the call may have happened: so it is unless the contract of the call says otherwise of the error."""
 
 
 class Began(HistoryLine, frozen=True, array_like=True, tag="began", gc=False):
-    """A function is about to be called. Written by the process that calls it."""
+    """A function is about to be called. Written by the process that calls it, before it decodes the payload."""
 
     job: str
     fence: int
@@ -119,7 +123,7 @@ class Fault(HistoryLine, frozen=True, array_like=True, tag="fault", gc=False):
     """What a storm or a simulation did to the system. For the picture; no rule depends on it."""
 
     kind: str
-    """For example "kill", "freeze", "thaw", "outage", "lost reply", "restart"."""
+    """For example "kill", "freeze", "thaw", "outage", "lost reply", "restart"; see also `RECORDING_ENDED`."""
     what: str
     """For example the node or the process that it was done to."""
     seconds: float | None = None

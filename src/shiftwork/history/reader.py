@@ -15,7 +15,7 @@ from msgspec import MsgspecError
 from shiftwork.errors import HistoryError
 from shiftwork.history.gathered import without_collector
 from shiftwork.history.gathering import Gatherer
-from shiftwork.history.lines import AnyLine, Fault, decode
+from shiftwork.history.lines import RECORDING_ENDED, AnyLine, Fault, decode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 FIRST: Final = b'["opened"'
 """How the first line of a file begins. Other files in the folder are none of ours."""
-RECORDING_ENDED: Final = "recording ended"
-"""The kind of `Fault` that a recorder writes when its disk is full."""
 REPORT_LINES: Final = 20_000
 """After how many lines the progress is reported."""
 
