@@ -101,7 +101,7 @@ class Rest:
 
     async def _rest(self) -> None:
         app = self._admin.app
-        await asyncio.sleep(2 * self._episode.lease_seconds)
+        await asyncio.sleep(self._episode.lease_seconds)
         for worker in sorted(self._timed):
             await self._do(app.disable_worker, worker)
         self.quiet_at = self._world.loop.time()

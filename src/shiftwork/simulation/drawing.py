@@ -26,7 +26,14 @@ class Size(Struct, frozen=True, kw_only=True):
     ticks: tuple[float, ...] = (1.0, 2.0, 5.0)
 
 
-SMALL: Final = Size(seconds=(5.0, 14.0), nodes=(1, 2), workers=(1, 4), orders=(0.5, 2.0), faults=(0.05, 0.3))
+SMALL: Final = Size(
+    seconds=(4.0, 12.0),
+    nodes=(1, 2),
+    workers=(1, 4),
+    orders=(0.5, 2.0),
+    faults=(0.1, 0.8),
+    leases=(2.0, 3.0, 5.0),
+)
 LARGE: Final = Size(seconds=(60.0, 300.0), nodes=(2, 4), workers=(3, 9), orders=(0.2, 1.5), faults=(0.02, 0.12))
 LONG: Final = Size(
     seconds=(1800.0, 5400.0),

@@ -23,8 +23,8 @@ WEIGHTS: Final[dict[FaultKind, int]] = {
     "cannot start": 1,
 }
 CALLS: Final = (
-    *("claim", "claim", "finish", "finish", "beat", "add", "reap", "promote", "put", "hold", "drop", "leave"),
-    *("keep_step", "survey", "docs"),
+    *("claim", "claim", "claim", "claim", "finish", "finish", "finish", "beat", "beat", "add", "reap", "reap"),
+    *("promote", "put", "hold", "drop", "leave", "keep_step", "survey", "docs", "get", "find"),
 )
 """The calls that faults aim at."""
 

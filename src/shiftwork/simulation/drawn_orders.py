@@ -51,7 +51,19 @@ def _change(
     return OrderPlan(at=at, kind=kind, about=chance.choice(workers).name)
 
 
+def _quick(chance: Random, at: float, worker: WorkerPlan) -> OrderPlan:
+    """Draw many jobs that take next to no time, and a few among them that hold up those behind them."""
+    scripts = (
+        f"{chance.uniform(0.08, 0.22):.3f}" if chance.random() < 0.15 else chance.choice(("0.0", "0.003", "0.01"))
+        for _ in range(chance.choice((15, 30, 45)))
+    )
+    return OrderPlan(at=at, kind="many", jobs=tuple(JobPlan(worker=worker.name, script=one) for one in scripts))
+
+
 def _addition(chance: Random, at: float, tasks: list[WorkerPlan]) -> OrderPlan:
+    quick = [plan for plan in tasks if plan.act == "plain task"]
+    if quick and chance.random() < 0.06:
+        return _quick(chance, at, chance.choice(quick))
     kind: OrderKind = chance.choice(("enqueue", "enqueue", "enqueue", "many", "many", "flow"))
     number = 1 if kind == "enqueue" else chance.choice((2, 3, 5, 12)) if kind == "many" else chance.choice((2, 3, 4))
     same = chance.choice(tasks) if chance.random() < 0.5 else None
