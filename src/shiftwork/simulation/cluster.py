@@ -20,6 +20,8 @@ from shiftwork.simulation.world import World
 
 LONGEST_REST_SECONDS: Final = 900.0
 """How long the system may take to come to rest."""
+STUCK_SECONDS: Final = 150.0
+"""After how long without a change nothing is waited for: no job of an episode has to wait for so long."""
 LOOK_SECONDS: Final = 2.0
 
 
@@ -76,11 +78,11 @@ class Cluster:
         self.faults.end()
         resting = Rest(self._world, self._episode, self._admin)
         self._world.later(self._admin.process, 0.0, resting.begin)
-        rested = loop.run_until(lambda: resting.over, latest=self._episode.seconds + LONGEST_REST_SECONDS)
+        loop.run_until(lambda: resting.over, latest=self._episode.seconds + LONGEST_REST_SECONDS)
         now = loop.time()
         until = EPOCH + (resting.quiet_at or now)
         self._world.records.write("harness", Expected(now, at_rest=True, until=until))
-        return rested
+        return resting.rested
 
 
 class Rest:
@@ -93,6 +95,12 @@ class Rest:
         self._world = world
         self._episode = episode
         self._admin = admin
+        self.rested: bool = False
+        """Whether every job has ended."""
+        self._stage: list[tuple[str, JobStatus, int]] = []
+        """How the live jobs were at the last look."""
+        self._since = 0.0
+        """Since when they have been so."""
         self._timed = {plan.name for plan in episode.workers if plan.act in ("timed", "plain timed")}
 
     def begin(self) -> None:
@@ -108,13 +116,20 @@ class Rest:
         while True:
             await self._let_go_on()
             live = self._world.network.store.live()
-            if not live:
+            if not live or self._is_stuck([(job.id, job.status, job.fence) for job, _ in live]):
                 break
             for job, is_broken in live:
                 if is_broken if job.status is JobStatus.WAITING else self._is_stopped(job):
                     await self._do(app.cancel_job, job.id)
             await asyncio.sleep(LOOK_SECONDS)
-        self.over = True
+        self.over, self.rested = True, not live
+
+    def _is_stuck(self, stage: list[tuple[str, JobStatus, int]]) -> bool:
+        """Return whether nothing has become of any job for a long time."""
+        now = self._world.loop.time()
+        if stage != self._stage:
+            self._stage, self._since = stage, now
+        return now - self._since > STUCK_SECONDS
 
     async def _let_go_on(self) -> None:
         """Undo what keeps jobs from being run: pauses, and workers that were disabled."""

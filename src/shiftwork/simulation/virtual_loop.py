@@ -88,7 +88,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         try:
             while not over():
                 self._run_all()
-                if not self._pass_time(latest):
+                if not over() and not self._pass_time(latest):
                     return over()
         finally:
             asyncio._set_running_loop(None)  # noqa: SLF001 - as above
@@ -266,6 +266,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def is_closed(self) -> bool:
         """Return whether the simulation is over."""
         return self._over
+
+    def __del__(self) -> None:
+        """Do nothing: there is nothing to close that the system would have to take back."""
 
     def close(self) -> None:
         """End for good."""

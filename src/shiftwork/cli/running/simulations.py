@@ -25,9 +25,9 @@ _LONGEST_LINE: Final = 300
 _HELP: Final = """\
 Simulate clusters in which things go wrong, and check each against the promises of shiftwork.
 
-Each seed decides everything: the nodes, pools and workers, what clients do, what fails and when, how long each call takes
-and which process goes on next. The app, the runtime and the core are the real ones; time, processes, the network and the
-store's failures are simulated. docs/proof.md says what it covers and what it leaves out.
+Each seed decides everything: the nodes, pools and workers, what clients do, what fails and when, how long each call
+takes and which process goes on next. The app, the runtime and the core are the real ones; time, processes, the network
+and the store's failures are simulated. docs/proof.md says what it covers and what it leaves out.
 
 \b
 Exit codes:
@@ -153,7 +153,8 @@ def _minimise(seed: int, size: str | None) -> None:
     from shiftwork.simulation.campaign import smallest
 
     episode, numbers = smallest(seed, size)
-    said = "no fault is" if not numbers else f"{len(numbers)} of {counted(len(episode.faults), 'fault')} are"
+    said = "no fault is" if not numbers else f"{len(numbers)} of {counted(len(episode.faults), 'fault')}"
+    said += "" if not numbers else " is" if len(numbers) == 1 else " are"
     say(f"seed {seed}: {said} enough:")
     for number in numbers:
         say(f"  fault {number}: {_fault(episode.faults[number - 1])}")
