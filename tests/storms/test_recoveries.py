@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from shiftwork.history.lines import Began, Ended, Fault, encode
+from shiftwork.history.lines import AnyLine, Began, Ended, Fault, encode
 from tests.storms.recoveries import Recovery, recoveries
 
 
 def test_a_kill_is_over_when_the_last_job_that_it_interrupted_runs_again(tmp_path: Path) -> None:
-    lines = [
+    lines: list[AnyLine] = [
         Fault(10.0, "kill", "node 7 8"),
         Began(1.0, "ended before", 1, 1, "w", 7),
         Ended(2.0, "ended before", 1, "returned"),
