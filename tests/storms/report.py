@@ -72,7 +72,7 @@ def _head(storms: Sequence[Drawn]) -> str:
     return f'<h1>Storms</h1>{verdict}<div class="tiles">{tiles}</div>'
 
 
-HEADINGS: Final = ("store", "storms", "faults", "jobs", "runs", "back after, median", "at most", "refuted")
+HEADINGS: Final = ("store", "storms", "faults", "jobs", "runs", "runs again after, median", "at most", "refuted")
 
 
 def rows(storms: Sequence[Drawn]) -> list[tuple[str, ...]]:
@@ -96,9 +96,10 @@ def _row(name: str, storms: Sequence[Drawn]) -> tuple[str, ...]:
 
 
 def markdown(storms: Sequence[Drawn]) -> str:
-    """Return the same as a table for the docs."""
+    """Return the same as a table for the docs, and what was done in one sentence."""
     lines = [HEADINGS, ("---",) * len(HEADINGS), *rows(storms)]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    table = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    return f"{table}\n\n{', '.join(f'{kind} {number}' for kind, number in kinds(storms))}"
 
 
 def _stores(storms: Sequence[Drawn]) -> str:
