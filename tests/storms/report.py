@@ -147,7 +147,7 @@ def _timeline(storm: Drawn) -> str:
     first, last = min(storm.began), max([*storm.began, *(fault.at for fault in storm.faults)]) + 1
     counts = Counter(int(at - first) for at in storm.began)
     length, most = int(last - first) + 1, max(counts.values())
-    points = " ".join(f"{second},{100 - counts[second] / most * 92:.1f}" for second in range(length))
+    points = " ".join(f"{second},{100 - counts[second] / most * 80:.1f}" for second in range(length))
     plot = (
         f'<div class="plot"><svg viewBox="0 0 {length - 1} 100" preserveAspectRatio="none" role="img" '
         f'aria-label="runs over time"><polygon points="0,100 {points} {length - 1},100"/></svg>'
