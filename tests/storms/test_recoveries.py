@@ -19,5 +19,5 @@ def test_a_kill_is_over_when_the_last_job_that_it_interrupted_runs_again(tmp_pat
         Began(20.0, "of another", 7, 1, "w", 9),
         Began(9.5, "cancelled", 8, 1, "w", 8),
     ]
-    (tmp_path / "one.jsonl").write_bytes(b"".join(map(encode, lines)) + b'["began",9.0,"unfinish')
+    (tmp_path / "one.jsonl").write_bytes(b"  ".join(map(encode, lines)) + b'["began",9.0,"unfinish')
     assert recoveries(tmp_path) == [Recovery(10.0, jobs=2, seconds=4.0)]
