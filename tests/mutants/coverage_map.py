@@ -1,4 +1,4 @@
-"""Which tests run which lines of the package: recorded once with probes, then again for test files that have changed."""
+"""Which tests run which lines of the package: recorded once with probes, and again for tests that have changed."""
 
 import hashlib
 import json

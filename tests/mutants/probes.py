@@ -30,7 +30,11 @@ except (KeyError, OSError):
 """
 """A file that is mapped keeps what was written to it whatever ends the process."""
 
-_COMPOUND = ast.If | ast.For | ast.AsyncFor | ast.While | ast.Try | ast.TryStar | ast.With | ast.AsyncWith | ast.Match
+_IMPORT: Final = f"try:\n    from {MODULE} import HITS as _hits\nexcept ImportError:\n    _hits = {{}}"
+"""The guard of a process finds nothing but the standard library."""
+_COMPOUND: Final = (
+    ast.If | ast.For | ast.AsyncFor | ast.While | ast.Try | ast.TryStar | ast.With | ast.AsyncWith | ast.Match
+)
 
 
 class Prober(ast.NodeTransformer):
@@ -47,7 +51,7 @@ class Prober(ast.NodeTransformer):
         tree = self.visit(ast.parse(text))
         if not self.lines:
             return text
-        named = ast.parse(f"from {MODULE} import HITS as _hits").body
+        named = ast.parse(_IMPORT).body
         place = _after_docstring(tree.body)
         while place < len(tree.body) and isinstance(first := tree.body[place], ast.ImportFrom):
             if first.module != "__future__":
