@@ -7,11 +7,11 @@ import shutil
 import subprocess
 import sys
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -52,11 +52,9 @@ class Recording(Struct, frozen=True):
             for file, lines in json.loads((folder / "probes.json").read_text()).items()
         }
         tests: dict[str, TestRecord] = {}
-        for path in sorted(folder.glob("*.jsonl")):
-            for line in path.read_text().splitlines():
-                one = json.loads(line)
-                if one["ok"]:
-                    tests[one["test"]] = TestRecord(one["test"], one["seconds"], unpacked(one["hits"]))
+        for one in _records(folder):
+            if one["ok"]:
+                tests[one["test"]] = TestRecord(one["test"], one["seconds"], unpacked(one["hits"]))
         return cls(folder, probes, tests)
 
     def probes_of(self, file: str, line: int | None) -> int:
@@ -70,6 +68,11 @@ class Recording(Struct, frozen=True):
         return 1 << lines[known[place - 1]] if place else 0
 
 
+def _records(folder: Path) -> Iterator[dict[str, Any]]:
+    for path in sorted(folder.glob("*.jsonl")):
+        yield from map(json.loads, path.read_text().splitlines())
+
+
 class CoverageMap:
     """All recordings. What a later one says of a test counts."""
 
@@ -77,9 +80,11 @@ class CoverageMap:
         self._recordings = recordings
         self.tests: dict[str, TestRecord] = {}
         self._newest: dict[str, Recording] = {}
+        there = {path: (CHECKOUT / path).exists() for path in {test.partition("::")[0] for test in _all(recordings)}}
         for recording in recordings:
-            self.tests |= recording.tests
-            self._newest |= dict.fromkeys(recording.tests, recording)
+            tests = {name: test for name, test in recording.tests.items() if there[name.partition("::")[0]]}
+            self.tests |= tests
+            self._newest |= dict.fromkeys(tests, recording)
 
     def tests_of(self, file: str, lines: Iterable[int | None]) -> list[TestRecord]:
         """Return the tests that run one of these lines, the nearest first: quick ones that run little else."""
@@ -95,6 +100,10 @@ class CoverageMap:
                 if test.probes & wanted and self._newest[name] is recording
             ]
         return sorted(found, key=_distance)
+
+
+def _all(recordings: Iterable[Recording]) -> Iterator[str]:
+    return (name for recording in recordings for name in recording.tests)
 
 
 def _distance(record: TestRecord) -> tuple[float, str]:
@@ -134,12 +143,15 @@ def digests() -> dict[str, str]:
     return {str(path.relative_to(CHECKOUT)): hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(files)}
 
 
-def record(processes: int) -> None:
-    """Record the tests of all files that were changed since they were recorded."""
+def record(processes: int, *, failed_too: bool = False) -> None:
+    """Record the tests of all files that were changed since they were recorded, or in which one failed then."""
     known: dict[str, str] = {}
+    failed: dict[str, bool] = {}
     for folder in sorted(MAPS.glob("*/tests.json")):
         known |= json.loads(folder.read_text())
-    wanted = {file: digest for file, digest in digests().items() if known.get(file) != digest}
+        failed |= {one["test"]: not one["ok"] for one in _records(folder.parent)}
+    again = {test.partition("::")[0] for test, is_failed in failed.items() if is_failed} if failed_too else set()
+    wanted = {file: digest for file, digest in digests().items() if known.get(file) != digest or file in again}
     if not wanted:
         return
     folder = MAPS / f"{len([*MAPS.glob('*')]):04}"

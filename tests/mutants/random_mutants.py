@@ -1,0 +1,173 @@
+"""Random mutants: drawn by a seed, and tried, with a line in a file for each, so that a run can go on."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+from msgspec import Struct, json
+
+from tests.mutants.coverage_map import CHECKOUT, CoverageMap, TestRecord
+from tests.mutants.mutant import PACKAGE, difference
+from tests.mutants.sites import Site, text_of
+from tests.mutants.trial import Bench, Result
+
+JUDGED: Final = CHECKOUT / "tests/mutants/judged.toml"
+"""The mutants that no test can kill, each with the reason."""
+HARMLESS: Final = 100
+"""How many tests of a file run for a mutant that no test was seen to reach, chosen by the file's name."""
+
+
+class Judged(Struct, frozen=True, forbid_unknown_fields=True):
+    """Why a mutant is not a fault."""
+
+    file: str
+    was: str
+    """The line as it is, without its indentation."""
+    becomes: str
+    reason: str
+
+
+class Judgements(Struct, frozen=True, forbid_unknown_fields=True):
+    """All that was judged."""
+
+    equivalent: list[Judged]
+
+
+class Tried(Struct, frozen=True):
+    """A mutant and what became of it, as a line of the file."""
+
+    file: str
+    line: int
+    scope: str
+    kind: str
+    was: str
+    becomes: str
+    verdict: Literal["killed", "survived", "unreached", "equivalent"]
+    seconds: float
+    tests: int
+    by: str = ""
+    why: str = ""
+    reason: str = ""
+
+    @property
+    def key(self) -> tuple[str, str, str, int]:
+        """What tells it from others, as long as its file stays the same."""
+        return self.file, self.was, self.becomes, self.line
+
+
+def changed_lines(site: Site) -> tuple[str, str]:
+    """Return the first line that a site changes, before and after, without indentation."""
+    before = text_of(site.file)
+    return _line(before, site.line), _line(site.applied_to(before), site.line)
+
+
+def _line(text: str, number: int) -> str:
+    return text.splitlines()[number - 1].strip()
+
+
+def judgements() -> dict[tuple[str, str, str], str]:
+    """Return the reasons, by file and changed line."""
+    found = msgspec.toml.decode(JUDGED.read_bytes(), type=Judgements)
+    return {(one.file, one.was, one.becomes): one.reason for one in found.equivalent}
+
+
+def near(site: Site, known: CoverageMap) -> list[TestRecord]:
+    """Return the tests for a site, the nearest first."""
+    if not site.name and site.scope:
+        found = known.tests_of(site.file, [site.line])
+    else:  # it is run when the module is imported, so the tests that use what it gives are near
+        found = known.tests_of(site.file, [None])
+        for file, lines in _uses(site.name):
+            found += [test for test in known.tests_of(file, lines) if test not in found]
+    return found or _by_name(site.file, known)
+
+
+def _uses(name: str) -> Iterator[tuple[str, list[int | None]]]:
+    """Yield the lines of all files that have a name."""
+    if not name:
+        return
+    word = re.compile(rf"\b{re.escape(name)}\b")
+    for path in PACKAGE.rglob("*.py"):
+        lines: list[int | None] = [n for n, line in enumerate(path.read_text().splitlines(), 1) if word.search(line)]
+        if lines:
+            yield str(path.relative_to(PACKAGE)), lines
+
+
+def _by_name(file: str, known: CoverageMap) -> list[TestRecord]:
+    stem = Path(file).stem.strip("_")
+    return [test for name, test in known.tests.items() if stem in name.partition("::")[0]][:HARMLESS]
+
+
+def try_site(site: Site, bench: Bench, known: CoverageMap, reasons: dict[tuple[str, str, str], str]) -> Tried:
+    """Try one random mutant."""
+    was, becomes = changed_lines(site)
+    reason = reasons.get((site.file, was, becomes))
+    if reason is not None:
+        return _tried(site, Result("survived", 0.0), "equivalent", reason)
+    result = bench.try_out(site.file, site.applied_to(text_of(site.file)), near(site, known))
+    return _tried(site, result, result.verdict)
+
+
+def _tried(
+    site: Site, result: Result, verdict: Literal["killed", "survived", "unreached", "equivalent"], reason: str = ""
+) -> Tried:
+    was, becomes = changed_lines(site)
+    return Tried(
+        file=site.file,
+        line=site.line,
+        scope=site.scope,
+        kind=site.kind,
+        was=was,
+        becomes=becomes,
+        verdict=verdict,
+        seconds=round(result.seconds, 1),
+        tests=result.tests,
+        by=result.by,
+        why=result.why[:300],
+        reason=reason,
+    )
+
+
+class Journal:
+    """The file with the results so far."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+
+    def known(self) -> dict[tuple[str, str, str, int], Tried]:
+        """Return what was tried before; of a mutant that was tried twice, the last result."""
+        lines = self._path.read_bytes().splitlines() if self._path.exists() else []
+        return {tried.key: tried for tried in (json.decode(line, type=Tried) for line in lines if line)}
+
+    def add(self, tried: Tried) -> None:
+        with self._path.open("ab") as file:
+            file.write(json.encode(tried) + b"\n")
+
+
+def summary(tried: Iterable[Tried]) -> str:
+    """Return the figure, and every survivor with its diff."""
+    everything = list(tried)
+    counts = Counter(one.verdict for one in everything)
+    counted = len(everything) - counts["equivalent"]
+    share = 100 * counts["killed"] / counted if counted else 100.0
+    alive = [one for one in everything if one.verdict in {"survived", "unreached"}]
+    lines = [
+        f"{one.file}:{one.line} in {one.scope or 'the module'} ({one.kind}, {one.verdict}, {one.tests} tests)\n"
+        f"  - {one.was}\n  + {one.becomes}"
+        for one in sorted(alive, key=lambda one: (one.file, one.line))
+    ]
+    head = (
+        f"{counts['killed']} of {counted} killed ({share:.1f} %), {len(alive)} alive, "
+        f"{counts['equivalent']} judged equivalent"
+    )
+    return "\n".join([*lines, head])
+
+
+def diff(site: Site) -> str:
+    """Return what a site changes, as a diff."""
+    before = text_of(site.file)
+    return difference(site.file, before, site.applied_to(before))
