@@ -7,6 +7,7 @@ was. `ARGS="--table"` writes what killed the named ones into the documentation.
 
 import argparse
 import os
+import shutil
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -18,7 +19,7 @@ from typing import Final, TypeVar
 from tests.mutants import coverage_map, named_run, random_mutants
 from tests.mutants.mutant import Mutant
 from tests.mutants.sites import Site, draw
-from tests.mutants.trial import Bench, Interrupted
+from tests.mutants.trial import MOST_SECONDS, Bench, Interrupted
 
 BUILD: Final = coverage_map.CHECKOUT / "build/mutants"
 WAIT_SECONDS: Final = 2.0
@@ -37,6 +38,7 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="print what would be tried, and end")
     parser.add_argument("--table", action="store_true", help="write the table of the named ones into the documentation")
     parser.add_argument("--record", action="store_true", help="find out again what tests run that failed meanwhile")
+    parser.add_argument("--seconds", type=float, default=MOST_SECONDS, help="how long the tests of one may take in all")
     parser.add_argument("--processes", type=int, default=2, help="how many are tried at a time")
     parser.add_argument("--unless", type=Path, metavar="FILE", help="pause while this file exists")
     given = parser.parse_args()
@@ -98,8 +100,15 @@ def _all(
 ) -> list[R]:
     """Try all, so many at a time, each in a copy of its own, with a line for each."""
     benches: SimpleQueue[Bench] = SimpleQueue()
+    copies = BUILD / f"copies-{os.getpid()}"
     for n in range(given.processes):
-        benches.put(Bench(BUILD / f"copy-{n}", is_needed=lambda: given.unless is not None and given.unless.exists()))
+        benches.put(
+            Bench(
+                copies / str(n),
+                most_seconds=given.seconds,
+                is_needed=lambda: given.unless is not None and given.unless.exists(),
+            )
+        )
     began, done = time.monotonic(), 0
 
     def at_a_bench(mutant: T) -> R:
@@ -120,8 +129,11 @@ def _all(
         say(f"{done}/{len(mutants)}, {time.monotonic() - began:.0f} s  {words(result)}")
         return result
 
-    with ThreadPoolExecutor(given.processes) as pool:
-        return list(pool.map(at_a_bench, mutants))
+    try:
+        with ThreadPoolExecutor(given.processes) as pool:
+            return list(pool.map(at_a_bench, mutants))
+    finally:
+        shutil.rmtree(copies, ignore_errors=True)
 
 
 def say(text: str) -> None:

@@ -9,8 +9,10 @@ import pytest
 
 PLAN: Final = "SHIFTWORK_CHOSEN_TESTS"
 """The environment variable that names a file with a list of pairs: a test, and its limit in seconds."""
-SUFFIX: Final = ".failed"
+FAILED: Final = ".failed"
 """Beside it, the test that failed and why are written."""
+RUNNING: Final = ".running"
+"""And the test that runs."""
 
 
 @pytest.hookimpl(trylast=True)
@@ -31,9 +33,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = [item for _, item in kept]
 
 
+def pytest_runtest_logstart(nodeid: str) -> None:
+    """Note which test begins."""
+    Path(os.environ[PLAN] + RUNNING).write_text(nodeid)
+
+
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Note the first failure."""
-    noted = Path(os.environ[PLAN] + SUFFIX)
+    noted = Path(os.environ[PLAN] + FAILED)
     if report.failed and not noted.exists():
         crash = getattr(report.longrepr, "reprcrash", None)
         noted.write_text(json.dumps([report.nodeid, str(crash.message if crash else report.longrepr)[:2000]]))

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from functools import cache
@@ -25,6 +26,8 @@ MAPS: Final = CHECKOUT / "build/mutants/maps"
 """One folder for each recording: the lines of the probes, the texts of that time, and a line for each test."""
 SUITES: Final = ("core", "runtime", "app", "store", "system", "cli", "contrib", "security", "web", "sim", "deploy")
 """The folders of tests that judge mutants. Those that need a browser or read the documentation do not."""
+NO_JUDGE: Final = "test_mutants.py"
+"""It breaks the package itself, which must be whole before."""
 
 
 class TestRecord(Struct, frozen=True):
@@ -80,14 +83,20 @@ class CoverageMap:
         self._recordings = recordings
         self.tests: dict[str, TestRecord] = {}
         self._newest: dict[str, Recording] = {}
-        there = {path: (CHECKOUT / path).exists() for path in {test.partition("::")[0] for test in _all(recordings)}}
+        there = {
+            path: (CHECKOUT / path).exists() and NO_JUDGE not in path
+            for path in {test.partition("::")[0] for test in _all(recordings)}
+        }
         for recording in recordings:
             tests = {name: test for name, test in recording.tests.items() if there[name.partition("::")[0]]}
             self.tests |= tests
             self._newest |= dict.fromkeys(tests, recording)
 
     def tests_of(self, file: str, lines: Iterable[int | None]) -> list[TestRecord]:
-        """Return the tests that run one of these lines, the nearest first: quick ones that run little else."""
+        """Return the tests that run one of these lines, the nearest first: quick ones that run little else.
+
+        The further ones of a function with many parameters, and those of a file, come later: they do much the same.
+        """
         found: list[TestRecord] = []
         lines = [*lines]
         for recording in self._recordings:
@@ -97,9 +106,17 @@ class CoverageMap:
             found += [
                 test
                 for name, test in recording.tests.items()
-                if test.probes & wanted and self._newest[name] is recording
+                if test.probes & wanted and self._newest.get(name) is recording
             ]
-        return sorted(found, key=_distance)
+        found.sort(key=_distance)
+        variants: Counter[str] = Counter()
+        order: list[tuple[float, TestRecord]] = []
+        for test in found:
+            name = test.test.partition("[")[0]
+            file = name.partition("::")[0]
+            order.append((_distance(test)[0] * (1 + variants[name]) * (1 + variants[file] / 8), test))
+            variants.update((name, file))
+        return [test for _, test in sorted(order, key=lambda pair: pair[0])]
 
 
 def _all(recordings: Iterable[Recording]) -> Iterator[str]:
@@ -140,6 +157,7 @@ def load() -> CoverageMap:
 def digests() -> dict[str, str]:
     """Return every file of tests, with a digest of its text."""
     files = (path for suite in SUITES for path in (CHECKOUT / "tests" / suite).rglob("test_*.py"))
+    files = (path for path in files if path.name != NO_JUDGE)
     return {str(path.relative_to(CHECKOUT)): hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(files)}
 
 

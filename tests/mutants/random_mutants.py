@@ -16,8 +16,6 @@ from tests.mutants.trial import Bench, Result
 
 JUDGED: Final = CHECKOUT / "tests/mutants/judged.toml"
 """The mutants that no test can kill, each with the reason."""
-HARMLESS: Final = 100
-"""How many tests of a file run for a mutant that no test was seen to reach, chosen by the file's name."""
 
 
 class Judged(Struct, frozen=True, forbid_unknown_fields=True):
@@ -97,8 +95,13 @@ def _uses(name: str) -> Iterator[tuple[str, list[int | None]]]:
 
 
 def _by_name(file: str, known: CoverageMap) -> list[TestRecord]:
-    stem = Path(file).stem.strip("_")
-    return [test for name, test in known.tests.items() if stem in name.partition("::")[0]][:HARMLESS]
+    """Return the tests for a program that runs apart: those named after it, and those of what starts it."""
+    path = Path(file)
+    found = [test for name, test in known.tests.items() if path.stem in name.partition("::")[0]]
+    for starter in sorted((PACKAGE / path.parent).glob("*.py")):
+        if f'"{path.name}"' in starter.read_text():
+            found += known.tests_of(str(starter.relative_to(PACKAGE)), [None])
+    return list({test.test: test for test in found}.values())
 
 
 def try_site(site: Site, bench: Bench, known: CoverageMap, reasons: dict[tuple[str, str, str], str]) -> Tried:

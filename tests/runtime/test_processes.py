@@ -976,23 +976,38 @@ async def test_what_a_frozen_process_has_not_taken_is_handed_back_when_it_is_dra
     assert {job_id: end.kind for job_id, end in theatre.ends.items()} == {"job-1": EndKind.DRAINED}
 
 
-async def test_runs_that_have_not_begun_are_taken_back_together_when_all_are_stopped(shared: Theatre) -> None:
-    """One by one, thousands of them would hold up the node for seconds, just when its leases end."""
-    ends: list[tuple[EndKind, bool]] = []
+def runs_of(theatre: Theatre, settle: Callable[[Run, End], None], isolation: Any = None) -> Runs:
+    """The runs of an instance in this process."""
     here = SimpleNamespace(
         registry=SimpleNamespace(workers={"nap": Callee()}),
         states={},
-        clock=shared.clock,
+        clock=theatre.clock,
         reporter=SimpleNamespace(run_begun=lambda _job: None),
     )
-    runs = Runs(
+    return Runs(
         cast("Any", here),
-        shared.runner,
-        None,
-        ender=cast("Any", SimpleNamespace(settle=lambda run, end: ends.append((end.kind, run.begun)))),
+        theatre.runner,
+        isolation,
+        ender=cast("Any", SimpleNamespace(settle=settle)),
         on_suspects=lambda _suspects: None,
         on_end=lambda _run: None,
     )
+
+
+async def test_a_job_that_has_killed_its_process_before_runs_apart_from_others(shared: Theatre) -> None:
+    apart: list[str] = []
+    isolation = SimpleNamespace(take=lambda runs, _again: apart.extend(run.job.id for run in runs))
+    runs = runs_of(shared, lambda _run, _end: None, isolation)
+    runs.start(claimed(1))
+    runs.start(claimed(2, crashes=1))
+    assert apart == ["job-2"]
+    assert [message.job.id for message in shared.puppet.said if isinstance(message, Start)] == ["job-1"]
+
+
+async def test_runs_that_have_not_begun_are_taken_back_together_when_all_are_stopped(shared: Theatre) -> None:
+    """One by one, thousands of them would hold up the node for seconds, just when its leases end."""
+    ends: list[tuple[EndKind, bool]] = []
+    runs = runs_of(shared, lambda run, end: ends.append((end.kind, run.begun)))
     for number in range(1, 101):
         runs.start(claimed(number))
     shared.puppet.begin()
