@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from shiftwork.core.jobs.retry import End, EndKind
 from shiftwork.core.model.event import Event
 from shiftwork.core.model.job_parts import RunOptions
-from shiftwork.core.model.jobs import Claimed
+from shiftwork.core.model.jobs import Claimed, Progress
 from shiftwork.core.model.workers import WorkerConfig
 from shiftwork.runtime import machine
 from shiftwork.runtime.claiming.runs import Runs
@@ -39,6 +39,7 @@ from shiftwork.runtime.processes.messages import (
     NodeFrame,
     Pong,
     ProcessFrame,
+    Progressed,
     Ready,
     RunEnded,
     Setup,
@@ -450,6 +451,30 @@ async def test_a_run_that_a_thread_has_just_taken_can_be_stopped(
         said += await asyncio.to_thread(theirs.recv, 100_000)
     assert b"cancelled" in said
     assert coroutine.ran == []
+    instance.link.close()
+
+
+async def test_an_end_that_does_not_fit_into_a_message_is_reported_all_the_same(
+    ends: tuple[socket.socket, socket.socket], given: Given, caplog: pytest.LogCaptureFixture
+) -> None:
+    theirs, ours = ends
+
+    class Wordy(Callee):
+        def encode_result(self, _value: Any) -> bytes:
+            return b"r" * 5_000
+
+    instance = ChildProcess(ours, given.process)
+    instance.link.longest = 1_000
+    instance.serve({"nap": Wordy()}, no_store, Middleware(), alone=False)
+    told(theirs, given(claimed(1)))
+    said = b""
+    while b"RunEnded" not in said:
+        said += await asyncio.to_thread(theirs.recv, 100_000)
+    assert b"unencodable" in said
+    assert b"its end cannot be reported to the node" in said
+    instance.send(Progressed("job-1", 1, Progress(1.0, 2.0, "m" * 5_000, 0.0)))
+    instance.link.flush()
+    assert "cannot send a Progressed message" in caplog.text
     instance.link.close()
 
 

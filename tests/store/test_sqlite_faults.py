@@ -431,6 +431,10 @@ async def test_a_damaged_row_gives_back_the_place_of_its_key(store: SqliteStore)
     assert await claim_ids(store) == ["2"]
 
 
+async def test_what_reads_cannot_write(store: SqliteStore) -> None:
+    assert await store._read(lambda session: session.db.execute("PRAGMA query_only").fetchone()) == (1,)
+
+
 async def test_a_damaged_time_does_not_stop_the_leader(store: SqliteStore) -> None:
     await add(store, job("broken", expires_at=NOW + 1), job("later", run_at=NOW + 2))
     await tamper(store, DAMAGE["expires_at"])
