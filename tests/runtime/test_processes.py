@@ -685,6 +685,36 @@ def ward_ids(runner: PlayedRunner) -> list[str]:
     return [run.job.id for run in runner.runs]
 
 
+async def test_one_that_still_waits_is_stopped_at_once_and_the_others_wait_on() -> None:
+    ward = Ward()
+    ward.take(1, 2, 3, 4)
+    waiting = Run(claimed(5), WorkerConfig(name="nap"), 0.0, ward)
+    ward.take_again([Run(claimed(6), WorkerConfig(name="nap"), 0.0, ward), waiting])
+    waiting.stopped_as = EndKind.CANCELLED
+    ward.quarantine.stop(waiting)
+    assert waiting.ended
+    assert ward.ends == [("job-5", EndKind.CANCELLED)]
+    while ward.begun != ["job-1", "job-2", "job-3", "job-4", "job-6"]:
+        ward.begin()
+        ward.runners[0].end(End(EndKind.RETURNED))
+        await ward.clock.advance(LONG_CELL_SECONDS)
+        ward.quarantine.look()
+    assert ("job-5", EndKind.DRAINED) not in ward.ends
+
+
+async def test_what_is_closed_lets_its_processes_go_and_keeps_no_timer() -> None:
+    ward = Ward()
+    ward.take(1)
+    ward.begin()
+    ward.runners[0].end(End(EndKind.RETURNED))  # from now on it waits for the next suspects
+    ward.refuses = True
+    ward.take(2, 3)
+    ward.quarantine.close()
+    assert not ward.runners[0].open
+    await ward.clock.advance(600.0)
+    assert ward.ends == [("job-1", EndKind.RETURNED)], "nothing happens after the end"
+
+
 async def test_of_those_that_wait_the_short_ones_come_first() -> None:
     ward = Ward()
     ward.take(1)
@@ -1027,6 +1057,19 @@ async def test_a_job_that_has_killed_its_process_before_runs_apart_from_others(s
     runs.start(claimed(2, crashes=1))
     assert apart == ["job-2"]
     assert [message.job.id for message in shared.puppet.said if isinstance(message, Start)] == ["job-1"]
+
+
+async def test_a_cancel_is_for_one_run_and_the_first_reason_to_stop_it_stays(shared: Theatre) -> None:
+    runs = runs_of(shared, lambda _run, _end: None)
+    runs.start(claimed(1))
+    shared.puppet.begin()
+    runs.cancel("job-1", fence=99)  # of another run of the job
+    assert runs.active["job-1"].stopped_as is None
+    runs.stop(runs.active["job-1"], EndKind.TIMED_OUT)
+    runs.cancel("job-1", fence=1)
+    assert runs.active["job-1"].stopped_as is EndKind.TIMED_OUT
+    stops = [message for message in shared.puppet.said if isinstance(message, Stop)]
+    assert stops == [Stop("job-1", 1, EndKind.TIMED_OUT)]
 
 
 async def test_runs_that_have_not_begun_are_taken_back_together_when_all_are_stopped(shared: Theatre) -> None:
