@@ -15,6 +15,9 @@ PEERS_STAMP := $(PEERS)/.stamp
 # What `make site` builds the documentation site with, likewise.
 SITE := build/site-env-$(VERSION)
 SITE_STAMP := $(SITE)/.stamp
+# What judges in `make outside`, likewise: with a newer Python if there is one, because Django 6 needs 3.12.
+JUDGES := build/outside/judges
+JUDGES_STAMP := $(JUDGES)/.stamp
 # What `make wheel` examines the packages with, likewise.
 RELEASE := build/release/tools
 RELEASE_STAMP := $(RELEASE)/.stamp
@@ -33,7 +36,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint fix ui client provide bench peers originals morning recovery promises worst soak mutants docs pictures site wheel house estimates lock clean
+.PHONY: help demo test check lint fix ui client provide bench peers originals outside morning recovery promises worst storms night soak mutants docs pictures site wheel house estimates lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-9s %s\n", $$1, $$2 }'
@@ -84,6 +87,10 @@ peers: $(PEERS_STAMP) ## install the libraries that shiftwork is compared with
 originals: $(STAMP) peers ## run the programs of docs/coming-from with the libraries they are for
 	@$(BIN)/python -m pytest -m soak tests/docs/test_originals.py
 
+outside: ui provide $(JUDGES_STAMP) ## run suites that nobody here wrote, and print a table; minutes; ARGS="cron django"
+	@$(MAKE) --no-print-directory peers || echo "» the peers could not be installed: docs/coming-from is left out" >&2
+	@$(BIN)/python -m tests.outside $(ARGS)
+
 morning: $(STAMP) ## live the company's morning, with fixed and with elastic pools
 	@$(BIN)/python -m benchmarks.morning
 
@@ -95,6 +102,12 @@ promises: $(STAMP) ## leave out one promise after the other on PostgreSQL: what 
 
 worst: $(STAMP) ## stage six faults, and print what `shiftwork status` says of each after 5, 15 and 60 s; seven minutes
 	@$(BIN)/python -m tests.system.worst $(ARGS)
+
+storms: provide ## run storms on each store, and draw a page of what was done and that nothing was lost; ARGS=--help
+	@$(BIN)/python -m tests.storms --report build/storms $(ARGS)
+
+night: provide ## go on with a night of storms, in pieces that add up; ARGS="--minutes 30", ARGS=--help
+	@$(BIN)/python -m tests.storms.night --picture docs/night.svg $(ARGS)
 
 soak: provide ## run the long tests, about an hour; ARGS="-k storm"
 	@echo "» soak tests, about an hour; each is named when it begins, and the slowest at the end"
@@ -128,7 +141,7 @@ estimates: $(STAMP) ## simulate many queues, and draw how good the estimates of 
 
 lock: ## compile requirements/*.in into *.txt, with hashes
 	@test -x build/lock/bin/uv || { $(PYTHON) -m venv build/lock && build/lock/bin/python -m pip install -qq uv; }
-	@for name in dev peers site release; do \
+	@for name in dev outside peers site release; do \
 		echo "» compiling requirements/$$name.txt"; \
 		build/lock/bin/uv pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes \
 			--no-emit-index-url --no-emit-find-links --no-header \
@@ -156,6 +169,15 @@ $(PEERS_STAMP): requirements/peers.txt
 	@echo "» installing requirements/peers.txt into $(PEERS)"
 	@test -x $(PEERS)/bin/pip || $(PYTHON) -m venv --clear $(PEERS)
 	@$(PEERS)/bin/python -m pip install -qq --no-deps --require-hashes -r requirements/peers.txt
+	@touch $@
+
+$(JUDGES_STAMP): requirements/outside.txt
+	@for python in python3.14 python3.13 python3.12 "$$HOME"/.pyenv/versions/3.1[2-9].*/bin/python $(PYTHON); do \
+		if "$$python" -c '' 2> /dev/null; then break; fi; \
+	done; \
+	echo "» installing requirements/outside.txt into $(JUDGES), with $$python"; \
+	"$$python" -m venv --clear $(JUDGES)
+	@$(JUDGES)/bin/python -m pip install -qq --no-deps --require-hashes -r requirements/outside.txt
 	@touch $@
 
 $(SITE_STAMP): requirements/site.txt

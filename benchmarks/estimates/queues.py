@@ -201,6 +201,7 @@ class Queue:
             stats=stats.pools,
             workers=stats.workers,
             pool_of=dict.fromkeys(self.workers, "p"),
+            admission=await self.store.survey(None, self.now),
             beats=(),
             priorities={},
         )

@@ -42,7 +42,7 @@
     │   ├── StoreFullError              it has no room left; nothing acknowledged was lost
     │   ├── CorruptStoreError           its content cannot be read
     │   └── SchemaVersionError          another version of shiftwork wrote it
-    ├── HistoryError                  less history is kept than the question needs
+    ├── HistoryError                  less history is kept than the question needs, or a recorded one cannot be read
     ├── MoveError                     a store whose content is moving, has moved, or cannot be moved
     └── LifecycleError                started twice, used after stop, or called from the wrong place
 
@@ -226,7 +226,7 @@ class SchemaVersionError(StoreError):
 
 
 class HistoryError(ShiftworkError):
-    """Less history is kept than the question needs."""
+    """Less history is kept than the question needs, or a recorded one cannot be read."""
 
 
 class MoveError(ShiftworkError):

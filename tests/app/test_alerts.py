@@ -119,6 +119,12 @@ def test_a_signature_is_that_of_the_standard() -> None:
     assert headers["webhook-signature"] == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 
 
+def test_a_secret_may_lack_the_padding_of_base64() -> None:
+    keys = {alerts.key_of(f"whsec_{base64.b64encode(b'key').decode()}{padding}") for padding in ("", "=", "==")}
+    assert keys == {b"key"}
+    assert alerts.key_of("whsec_AAE") == alerts.key_of("whsec_AAE=") == b"\0\1"
+
+
 async def test_to_slack_and_as_a_function_says_without_a_secret(receiver: Receiver) -> None:
     app = WorkerOrchestrator("memory://")
     app.alert(receiver.url, events=["job.dead"], format="slack")
@@ -224,8 +230,9 @@ def test_what_cannot_be() -> None:
         app.alert("https://host/", events=["*"], secret="")
     with pytest.raises(ConfigurationError, match="a list of events"):
         app.alert("https://host/", events="job.dead", secret=SECRET)
-    with pytest.raises(ConfigurationError, match="must go on in base64"):
-        app.alert("https://host/", events=["*"], secret="whsec_no!")
+    for secret in ("whsec_no!", "whsec_", "whsec_=="):
+        with pytest.raises(ConfigurationError, match="must go on in base64"):
+            app.alert("https://host/", events=["*"], secret=secret)
     with pytest.raises(ConfigurationError, match='not "json", "slack" or a function'):
         app.alert("https://host/", events=["*"], format="teams")  # type: ignore[arg-type]
     with pytest.raises(UnknownOptionError, match=r"did you mean 'job\.dead'"):

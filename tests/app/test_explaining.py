@@ -453,6 +453,23 @@ async def test_slots_of_a_node_that_vanished_and_of_one_without_the_worker_do_no
     assert "no running process has worker act in pool default" in (why.estimate_basis or "")
 
 
+async def test_no_slots_are_foreseen_that_a_rate_limit_keeps_idle(stage: Stage, clock: ManualClock) -> None:
+    app, act = stage.app(), Act("send")
+    app.register_pool("mail", min_workers=1, max_workers=40)
+    limits: dict[str, Any] = {"execution_mode": "triggered", "pool": "mail", "timeout_seconds": None}
+    worker = app.register_worker("send", act, rate_limit="50/s", **limits)
+    await app.start()
+    await worker.enqueue()
+    await until_idle()
+    await clock.advance(0.1)
+    await act.finish()
+    jobs = await app.enqueue_many([worker.call() for _ in range(600)])
+    await until_idle()
+    why = await app.explain_job(jobs[400].id)
+    assert "the rate limit of send lets 50 start in 1 s; 1 slot, soon 6; a run" in (why.estimate_basis or "")
+    assert why.estimate == pytest.approx(400 / 46, rel=0.1)
+
+
 async def test_behind_very_many_jobs_with_its_key_there_is_no_estimate(
     cast: Cast, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -381,6 +381,30 @@ async def test_a_removed_worker_is_no_problem_unless_jobs_of_it_wait(stage: Stag
     ]
 
 
+async def test_a_backlog_of_an_unknown_worker_is_one_row_and_asks_for_no_slots(
+    stage: Stage, clock: ManualClock
+) -> None:
+    old, new = stage.app(), stage.app()
+    for app in (old, new):
+        app.register_pool("mail", min_workers=1, max_workers=40, target_latency_seconds=5)
+        app.register_worker("kept", lambda: None, execution_mode="triggered", pool="mail")
+    gone = old.register_worker("gone", Act(), execution_mode="triggered", pool="mail")
+    await old.start()
+    await stage.stop(old)
+    await new.start()
+    await clock.advance(1)
+    await old.enqueue_many([gone.call() for _ in range(300)])
+    await clock.advance(60)
+    problem = await only_problem(new)
+    assert (problem["code"], problem["severity"], problem["target"]) == ("worker_unknown", "critical", "worker:gone")
+    assert (
+        "the oldest job of pool mail has waited 60 s, more than 5 s; of 300 queued, 300 are held"
+        in (problem["message"])
+    )
+    (pool,) = [pool for pool in (await new.control.system.overview()).pools if pool.name == "mail"]
+    assert (pool.slots, pool.wanted) == (1, 1)
+
+
 async def test_a_write_that_fails_is_a_problem_until_one_succeeds(stage: Stage, clock: ManualClock) -> None:
     act = Act()
     app, witness = stage.faulty_app(), stage.app()

@@ -110,7 +110,14 @@ MISTAKES: list[tuple[str, Callable[[App], object], list[str]]] = [
     ("ZoneInfo", worker(cron="0 3 * * *", timezone=ZoneInfo("UTC")), ["write 'UTC'"]),
     ("six fields", worker(cron="0 0 3 * * *"), ["none for seconds", "remove the first"]),
     ("words for cron", worker(cron="every day"), ["five fields", "0 3 * * *"]),
-    ("@reboot", worker(cron="@reboot"), ["@daily"]),
+    ("seven fields", worker(cron="0 0 3 * * * 2027"), ["none for seconds and years", "remove the first and the last"]),
+    ("@reboot", worker(cron="@reboot"), ["@app.lifespan", "@app.on_deploy"]),
+    ("@fortnightly", worker(cron="@fortnightly"), ["@daily"]),
+    ("a day that never comes", worker(cron="0 0 31 2 *"), ["never fires", "write L for the last day"]),
+    ("W in cron", worker(cron="0 0 15W * *"), ["LW", "check the date in the function"]),
+    ("? in cron", worker(cron="0 0 ? * 1"), ["write * instead"]),
+    ("+ in cron", worker(cron="0 0 1 * +1"), ["check the weekday in the function"]),
+    ("a letter in cron", worker(cron="٣ 0 * * *"), ["contains '٣'"]),
     ("schedule", worker(schedule="0 3 * * *"), ["did you mean 'cron'?"]),
     ("priority by name", worker(priority="high"), ["write JobPriority.HIGH"]),
     ("retry as a number", worker(retry=5), ["Retry(…)", "base_seconds"]),
@@ -253,6 +260,8 @@ def test_each_kind_of_mistake_has_its_error() -> None:
         app.task(resize).call(delay_seconds=5)  # type: ignore[call-arg]
 
 
-@pytest.mark.parametrize(("written", "kept"), [("@daily", "0 0 * * *"), (" @Hourly", "0 * * * *")])
+@pytest.mark.parametrize(
+    ("written", "kept"), [("@daily", "0 0 * * *"), (" @Hourly", "0 * * * *"), ("0 3 * * Fri#L", "0 3 * * 5L")]
+)
 def test_nicknames_of_cron_expressions_are_understood(written: str, kept: str) -> None:
     assert WorkerOrchestrator("memory://").register_worker("w", fetch, cron=written).config.cron == kept

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from http import HTTPStatus
 from pathlib import Path
@@ -77,9 +77,22 @@ def market(folder: Path) -> Iterator[Site]:
 @contextmanager
 def node_of(app: str, folder: Path, environment: dict[str, str], host: str | None = None) -> Iterator[Node]:
     """`shiftwork run` of an app in a folder, on a machine that seems to have this name."""
-    log = folder / f"log-{time.monotonic_ns()}"
     program = ["-c", ELSEWHERE, host] if host else ["-m", "shiftwork"]
-    command = [sys.executable, *program, "run", app, "--port", "0", "--stop-timeout", "1"]
+    with _serving([*program, "run", app, "--port", "0", "--stop-timeout", "1"], folder, environment) as node:
+        yield node
+
+
+@contextmanager
+def web_of(store: str, folder: Path) -> Iterator[Site]:
+    """`shiftwork web` of a store."""
+    with _serving(["-m", "shiftwork", "web", "--store", store, "--port", "0"], folder, {}) as server:
+        yield server.site
+
+
+@contextmanager
+def _serving(arguments: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Iterator[Node]:
+    log = folder / f"log-{time.monotonic_ns()}"
+    command = [sys.executable, *arguments]
     with log.open("w") as output:
         process = subprocess.Popen(command, cwd=folder, stderr=output, stdout=output, env=os.environ | environment)
     try:

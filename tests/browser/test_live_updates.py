@@ -2,15 +2,12 @@
 
 import re
 from datetime import datetime
-from http import HTTPStatus
 from zoneinfo import ZoneInfo
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from shiftwork import WorkerOrchestrator
-from shiftwork.core.model.event import Event
-from shiftwork.core.model.jobs import CheckedJobOptions
 from tests.browser.stage import Site, Watched, served
 from tests.polling import wait_until
 from tests.ports import free_port
@@ -30,16 +27,6 @@ def ten_thousand() -> WorkerOrchestrator:
         first = [f"worker-{number // 2:05}"] if 0 < number < 1_000 else []
         app.register_worker(f"worker-{number:05}", noop, interval_seconds=60 + number, depends_on=first)
     return app
-
-
-async def many_events(app: WorkerOrchestrator) -> None:
-    store = await app.control.store.open()
-    await store.record(
-        [
-            Event(at=app.control.now(), name="pool.scaled", subject=f"pool-{n}", message=f"step {n}")
-            for n in range(1_150)
-        ]
-    )
 
 
 def show_new(page: Page) -> None:
@@ -155,6 +142,17 @@ def test_rows_are_steered_by_keys(watched: Watched, node: Site) -> None:
     expect(page).to_have_url(re.compile(newest))
     page.keyboard.press("?")
     expect(page.get_by_role("dialog")).to_contain_text("Next row of the list")
+    page.keyboard.press("Escape")
+    watched.open("dead")
+    expect(page.get_by_role("button", name="Inspect").first).to_be_visible()
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("region", name="Jobs").get_by_role("row").first).to_be_visible()
+    watched.open("nodes")
+    expect(page.get_by_role("button", name="Drain")).to_be_visible()
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("events.subject="))
 
 
 def test_selected_row_stays_while_it_leaves_its_list(watched: Watched, node: Site) -> None:
@@ -218,64 +216,6 @@ def test_empty_store_is_not_an_error(chromium: Browser) -> None:
             "nodes": "No node is running",
         }.items():
             expect(watched.open(place).get_by_text(told)).to_be_visible()
-        context.close()
-    assert watched.wrong == []
-
-
-def test_events_go_back_as_far_as_they_are_kept(chromium: Browser) -> None:
-    context = chromium.new_context()
-    app = nothing()
-    with served(app) as host:
-        host.run(many_events(app))
-        watched = Watched(context.new_page(), host.site)
-        page = watched.open("events")
-        expect(page.get_by_text("100 events, newest first")).to_be_visible()
-        for shown in ("600", "1,100"):
-            page.get_by_text("Older", exact=True).click()
-            expect(page.get_by_text(f"{shown} events, newest first")).to_be_visible()
-        page.get_by_text("Older", exact=True).click()
-        expect(page.get_by_text("older ones are not kept")).to_be_visible()
-        rows = page.locator("li:has(time)")
-        expect(rows).to_have_count(1_150)
-        expect(rows.last).to_contain_text("step 0")
-        rows.first.get_by_role("button", name="Only events about pool-1149").click()
-        expect(rows).to_have_count(1)
-        expect(page).to_have_url(re.compile("subject=pool-1149"))
-        context.close()
-    assert watched.wrong == []
-
-
-async def many_jobs(app: WorkerOrchestrator) -> None:
-    for number in range(70):
-        await app.control.jobs.enqueue("act", {}, CheckedJobOptions(job_id=f"job-{number:03}"))
-
-
-def test_jobs_are_sorted_and_counted_by_the_server_and_show_their_places(chromium: Browser) -> None:
-    context = chromium.new_context()
-    app = nothing()
-    app.register_worker("act", noop, execution_mode="triggered")
-    with served(app) as host:
-        host.run(many_jobs(app))
-        watched = Watched(context.new_page(), host.site)
-        page = watched.open("jobs?status=queued")
-        rows = page.get_by_role("region", name="Jobs").get_by_role("row")
-        expect(rows.nth(1)).to_contain_text("position 70")
-        expect(page.get_by_text("Page 1, 50 of 70 jobs")).to_be_visible()
-        page.get_by_role("button", name="Created").click()
-        expect(page.get_by_role("columnheader", name="Created")).to_have_attribute("aria-sort", "ascending")
-        expect(rows.nth(1).get_by_label("Select job job-000")).to_be_visible()
-        expect(rows.nth(1)).to_contain_text("position 1")
-        page.get_by_role("button", name="Newer").click()
-        expect(rows.nth(1).get_by_label("Select job job-050")).to_be_visible()
-        expect(rows).to_have_count(21)
-        expect(page.get_by_text("Page 2, 20 of 70 jobs")).to_be_visible()
-        assert "order=oldest" in page.url
-        headers = page.get_by_role("columnheader").get_by_role("button")
-        assert headers.all_inner_texts() == ["Created\n↑"], "only what the server can sort is a button"
-        watched.expects(HTTPStatus.NOT_FOUND)
-        page.get_by_label("Worker").first.fill("acd")
-        page.get_by_label("Worker").first.press("Enter")
-        expect(page.get_by_text("there is no worker 'acd': did you mean 'act'?")).to_be_visible()
         context.close()
     assert watched.wrong == []
 

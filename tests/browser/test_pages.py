@@ -7,14 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, Route, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
-from shiftwork import WorkerOrchestrator
-from shiftwork.core.model.event import Event
 from shiftwork.events import NAMES, OF_EVERY_JOB
-from tests.browser.stage import WIDE, Site, Watched, served
+from tests.browser.stage import Site, Watched
 from tests.polling import wait_until
-from tests.sim.recorded_past import past, put
 
 PAGES = {
     "overview": "Overview",
@@ -165,40 +162,6 @@ def test_pool_tells_each_step_with_its_reason(watched: Watched, node: Site) -> N
     expect(page.get_by_role("list", name="Scaling steps")).to_contain_text("slots:")
 
 
-def test_chart_tells_a_step_with_its_reason_where_the_mouse_is(chromium: Browser) -> None:
-    context = chromium.new_context(viewport=WIDE, reduced_motion="reduce")
-    app = WorkerOrchestrator("memory://")
-    app.register_pool("images", max_workers=12)
-    with served(app) as host:
-        host.run(step_ten_minutes_ago(app))
-        watched = Watched(context.new_page(), host.site)
-        page = watched.open("pools/images")
-        expect(page.get_by_role("list", name="Scaling steps")).to_contain_text("4 → 8 slots: 40 are queued")
-        chart = page.get_by_role("img", name="Slots,")
-        wait_until(lambda: says_somewhere(page, chart, "4 → 8 slots: 40 are queued"))
-        context.close()
-    assert watched.wrong == []
-
-
-async def step_ten_minutes_ago(app: WorkerOrchestrator) -> None:
-    store, now = await app.control.store.open(), app.control.now()
-    await put(store, past(now, 70, lambda _: 60, pool="images", worker="resize"))
-    message = "pool images: 4 → 8 slots: 40 are queued"
-    await store.record([Event(at=now - 600, name="pool.scaled", subject="images", message=message)])
-
-
-def says_somewhere(page: Page, chart: Locator, words: str) -> bool:
-    """Whether the chart says this while the mouse goes over it, from its newest part to its oldest."""
-    box = chart.bounding_box()
-    assert box
-    figure = page.locator("figure").filter(has=chart)
-    for x in range(16, int(box["width"]) - 52, 4):
-        page.mouse.move(box["x"] + box["width"] - x, box["y"] + box["height"] / 2)
-        if words in str(figure.text_content()):
-            return True
-    return False
-
-
 def test_workers_tell_their_schedule_in_words(watched: Watched) -> None:
     page = watched.open("workers")
     row = page.get_by_role("row").filter(has_text="nightly-report")
@@ -228,7 +191,7 @@ def test_nodes_show_the_machine(watched: Watched, node: Site) -> None:
     for what in ("CPU", "Memory", "Busy slots"):
         expect(page.get_by_role("meter", name=f"{what} of {known['name']}")).to_be_visible()
     running = node.enqueue("long_report", pages=500)
-    row = page.get_by_role("region", name="Processes").get_by_role("row").filter(has_text="reports")
+    row = page.get_by_role("region", name="Instances").get_by_role("row").filter(has_text="reports")
     expect(row.locator(f'a[title="{running}"]')).to_be_visible()
     row.get_by_role("button", name=f"Show the stack of {running}").click()
     expect(page.get_by_role("region", name="stack")).to_contain_text("in long_report")

@@ -2,6 +2,7 @@
 
 import json
 import re
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import pytest
@@ -78,6 +79,18 @@ def test_pools_and_workers_show_their_buttons(watched: Watched, size: ViewportSi
     assert page.evaluate(HIDDEN_COLUMNS) == []
 
 
+def test_pool_has_one_number_of_running_jobs_however_old_the_beats_are(watched: Watched, node: Site) -> None:
+    known = node.ask("pools")["pools"]
+    seen = [one | {"workers": 4, "busy": 0, "running": 5} for one in known]
+    served(watched.page, "pools", {"pools": seen})
+    served(watched.page, "overview", node.ask("overview") | {"pools": seen})
+    row = watched.open("pools").get_by_role("row").filter(has_text="mail")
+    expect(row).to_contain_text("4 of 4 running")
+    expect(row).to_contain_text("✓ serving")
+    row = watched.open("overview").get_by_role("row").filter(has_text="mail")
+    expect(row).to_contain_text("4 of 4")
+
+
 def test_plot_stays_where_it_is_while_the_pointer_goes_over_it(watched: Watched) -> None:
     page = watched.open("overview")
     chart = page.get_by_role("img", name="Ended attempts per second")
@@ -97,13 +110,16 @@ def test_problem_has_its_age_and_leads_to_where_it_is_solved(watched: Watched, n
             problem("critical", "node_lost", "node b is gone", "node:b", NOW - 10),
             problem("warning", "breaker_open", "breaker smtp is open", "breaker:smtp", NOW - 60),
             problem("warning", "dead_letters", "3 jobs are dead", "dead:images", None),
+            problem("warning", "pool_starved", "jobs of mail wait", "worker:send_mail", None)
+            | {"remedy": "raise rate_limit of send_mail; more slots do not help"},
         ]
     }
     served(page, "overview", seen)
     served(page, "breakers", {"breakers": [SMTP]})
     watched.open("overview")
     problems = page.locator("section").filter(has_text="What is wrong now").get_by_role("listitem")
-    expect(problems).to_have_count(3)
+    expect(problems).to_have_count(4)
+    expect(problems.nth(3)).to_contain_text("raise rate_limit of send_mail; more slots do not help")
     expect(problems.first).to_contain_text("node b is gone")
     expect(problems.first.get_by_role("link")).to_have_attribute("href", "#/nodes?node=b")
     expect(problems.nth(1)).to_contain_text(re.compile(r"for [\d,]+ d"))
@@ -126,6 +142,7 @@ WORST: Final = {
     "worker_failing": "worker:image_resize",
     "pool_stuck": "pool:images",
     "breaker_open": "breaker:smtp",
+    "jobs_expired": "cancelled:images",
     "dead_letters": "dead:images",
 }
 
@@ -188,7 +205,7 @@ def test_nodes_are_told_apart_by_a_screen_reader(watched: Watched, node: Site, a
     more = [one | {"id": f"b-{one['id']}", "node": "b"} for one in seen["instances"]]
     served(watched.page, "nodes", {"nodes": [only, only | {"name": "b"}], "instances": seen["instances"] + more})
     page = watched.open("nodes")
-    expect(page.get_by_role("region", name="Processes of b", exact=True)).to_be_visible()
+    expect(page.get_by_role("region", name="Instances of b", exact=True)).to_be_visible()
     assert violations(page, axe, "landmark-unique", "region") == []
 
 
@@ -202,7 +219,12 @@ def test_breaker_is_shown_where_it_matters_and_closed_by_hand_with_a_reason(watc
         route.fulfill(json=SMTP | {"state": "closed"})
 
     page.route("**/api/v1/breakers/smtp/close", close)
-    watched.open("breakers")
+    watched.open("overview")
+    page.keyboard.press("/")
+    page.keyboard.type("smt")
+    expect(page.get_by_role("option").first).to_contain_text("breakersmtp")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("breakers.breaker=smtp"))
     expect(page.get_by_role("listitem").filter(has_text="smtp")).to_contain_text("open")
     assert violations(page, axe) == []
     for place in ("workers/send_mail", "pools/mail"):
@@ -256,6 +278,10 @@ def test_jobs_that_wait_for_a_person_have_a_list_and_say_for_what(watched: Watch
     expect(page.get_by_role("button", name="Cancel all")).to_be_disabled()
     row.locator(f'a[title="{waiting}"]').click()
     expect(page.get_by_role("main")).to_contain_text(re.compile("waits for approval since"))
+    found = node.ask("jobs?limit=1") | {"total": None, "next_after": "~1700000000.0~300"}
+    served(page, "jobs?*", found)
+    watched.open("jobs?payload=invoice")
+    expect(page.get_by_text("The search stops after a moment; Older goes on with it.")).to_be_visible()
     node.act(f"jobs/{waiting}/cancel")
 
 
@@ -265,16 +291,28 @@ def test_queued_job_shows_its_position_and_when_it_is_likely_to_start(watched: W
     page = watched.page
     why = node.ask(f"jobs/{queued}/explanation")
     basis = "400 jobs ahead, 100 end in a minute"
+    soon = datetime.now(UTC) + timedelta(minutes=2)
+    limited = {"code": "rate_limit", "why": "rate limit", "by": "long_report", "since_at": None}
+    waits = [*why["waits"], limited | {"until_at": soon.isoformat()}]
     served(
         page,
         f"jobs/{queued}/explanation",
-        why | {"position": 401, "position_exact": True, "estimate": 240.0, "estimate_basis": basis},
+        why | {"position": 401, "position_exact": True, "estimate": 240.0, "estimate_basis": basis, "waits": waits},
     )
     watched.open(f"jobs/{queued}")
     main = page.get_by_role("main")
     expect(main).to_contain_text("Position 401 in the queue")
     expect(main).to_contain_text("starts in about 4 min")
     expect(main).to_contain_text(basis)
+    expect(main.get_by_role("listitem").filter(has_text="rate limit")).to_contain_text(
+        re.compile(r"the next job starts in \d")
+    )
+    unknown = {"position": 401, "estimate": None, "estimate_basis": "no estimate: no run of it has ended yet"}
+    page.unroute("**/api/v1/jobs/*/explanation")
+    served(page, f"jobs/{queued}/explanation", why | unknown)
+    page.reload()
+    expect(main).to_contain_text("no estimate: no run of it has ended yet")
+    expect(main).not_to_contain_text("starts in about")
     node.act(f"jobs/{queued}/cancel")
     node.act("pools/reports/resume")
 

@@ -5,6 +5,7 @@ import re
 from typing import Any
 
 from shiftwork import Context, WorkerOrchestrator
+from shiftwork.core.model.jobs import CheckedJobOptions
 from shiftwork.serve.loading import load_app
 from tests.cli.terminal import Terminal, in_shop
 from tests.polling import eventually
@@ -50,6 +51,9 @@ def test_flows_are_listed_shown_cancelled_and_retried(shop: Terminal) -> None:
     run()
     [row] = [line for line in shop.ok("flows").splitlines() if flow in line]
     assert all(words in row for words in ("resize #shoes", "broken", "1 waiting, 1 completed, 1 dead"))
+    assert flow in shop.ok("flows", "--state", "broken", "--tag", "shoes", "--worker", "resize")
+    assert "no flows" in shop.run("flows", "--state", "completed").output
+    assert "did you mean 'resize'?" in shop.refused("flows", "--worker", "resiz")
     shown = shop.ok("flow", flow)
     assert f"flow {flow}: broken, 3 jobs" in shown
     assert "  * resize: 2 jobs: 1 completed, 1 dead" in shown
@@ -96,6 +100,10 @@ def test_a_job_that_was_handed_back_has_not_ended(shop: Terminal) -> None:
         return job.id
 
     job = asyncio.run(work(load_app("shop")))
+    in_shop(lambda app: app.control.jobs.enqueue("resize", {"path": "a.png"}, CheckedJobOptions(run_at=9e9)))
+    waiting = shop.json("jobs", "--waits-for-signal")
+    assert [one["id"] for one in waiting["jobs"]] == [job]
+    assert shop.json("jobs", "--waits-for-signal", "--status", "queued")["jobs"] == []
     shown = shop.ok("job", job)
     assert re.search(r"^  last run    \d{4}-.* on .*/default#\d+, took 0\.\d+ s$", shown, re.MULTILINE)
     assert not {"  ended", "  started"} & {line[:9].rstrip() for line in shown.splitlines()}

@@ -118,6 +118,7 @@ def test_status_says_what_is_wrong_and_what_to_type(shop: Terminal) -> None:
     assert "shiftwork run MODULE:NAME" in told
     assert "worker fetch is disabled: too loud\n            remedy: fix the cause, then: shiftwork enable fetch" in told
     assert re.search(r"^            since: \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ \((now|\d+ s ago)\)$", told, re.MULTILINE)
+    assert "\n            see: docs/how-to/runbook.md#problem-worker_disabled\n" in told
     assert "pool images is paused: migration; 1 queued" in told
     assert "shiftwork resume images" in told
     assert "leader   none" in told
@@ -476,6 +477,7 @@ def test_events_are_found_by_who_what_and_when(shop: Terminal, dead: list[str]) 
     assert found("--name", "pool.paused", "--name", "worker.disabled") == ["pool.paused", "worker.disabled"]
     (me,) = {event["by"] for event in shop.json("events", "--name", "pool.paused")["events"]}
     assert found("--by", me) == found("--by", me.partition("@")[0]) == ["pool.paused", "worker.disabled"]
+    assert found("--subject", "images") == ["pool.paused"], "about the pool itself, not its workers"
     assert found("--until", "1h", "--name", "pool.paused") == []
     assert found("--since", "1h", "--name", "pool.paused") == ["pool.paused"]
     assert "is not a time: write how long ago" in shop.refused("events", "--since", "yesterday", code=2)

@@ -9,7 +9,7 @@ from shiftwork.core.health.pool_problems import _REMEDIES
 from shiftwork.core.model.doc_types import PoolDoc
 from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.observing.pool_stats import WorkerStats
-from shiftwork.core.scaling.backlog import SHUT, Backlog, backlog, largest_gate, main_gate
+from shiftwork.core.scaling.backlog import SHUT, Backlog, backlog, held_of, largest_gate, main_gate, unserved
 from shiftwork.core.workers.admission import Facts, Gates, Head, Lane, RateLimit, Running
 from shiftwork.core.workers.breaker import BreakerState
 
@@ -145,4 +145,12 @@ def test_the_gate_that_holds_most_is_named_and_none_if_most_jobs_wait_for_a_slot
 
 
 def test_every_gate_has_a_remedy() -> None:
-    assert {*SHUT, "rate_limit", "max_running", "concurrency_key"} == _REMEDIES.keys()
+    assert {*SHUT, "rate_limit", "max_running", "concurrency_key", "unserved"} == _REMEDIES.keys()
+
+
+def test_what_all_gates_hold_goes_by_the_largest_of_them() -> None:
+    free = Backlog(queued=200, open=200, startable=200)
+    known = held_of([held("smtp", 60, 60), held("sms", 50, 50), unserved("gone", 55), free])
+    assert known is not None
+    assert (known.jobs, known.gate.code, known.gate.by) == (165, "breaker", "smtp")
+    assert held_of([free]) is None

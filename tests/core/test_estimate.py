@@ -1,6 +1,7 @@
 """When a queued job starts: the queue ahead of it is run forward."""
 
 from math import inf
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,7 @@ from shiftwork.core.model.workers import PoolConfig, WorkerState
 from shiftwork.core.observing.pool_stats import PoolStats, Stats, WorkerStats
 from shiftwork.core.scaling.bounds import Bounds
 from shiftwork.core.scaling.demand import Demand, Share
+from shiftwork.core.scaling.size import PoolLoad
 from shiftwork.core.workers.admission import Lane, Obstacle, RateLimit, Running
 from shiftwork.views.explanation import estimate_of
 
@@ -173,22 +175,32 @@ def test_when_gates_open() -> None:
 # ── slots, and those that overtake ───────────────────────────────────────────────────────────────────────────────────
 
 
+def foreseen(high: int, low: int = 1, *, wide: int = 8, **load: Any) -> list[tuple[float, int]]:
+    pool = PoolConfig(name="p", max_workers=wide, scale_up_threshold=20)
+    seen = PoolLoad(**{"busy_workers": 1, "current": 1, **load})
+    return growing_slots(pool, Bounds(low=low, high=high), seen, NOW)
+
+
 def test_slots_are_foreseen_by_the_scaling_rules() -> None:
-    pool = PoolConfig(name="p", max_workers=8, scale_up_threshold=20)
-    found = growing_slots(pool, Bounds(low=1, high=8), Demand(), slots=1, busy=1, depth=60, now=NOW)
+    found = foreseen(8, queue_depth=60)
     assert found[0] == (NOW, 1)
     assert found[1][1] == 4, "60 / 20 more"
     assert found[-1][1] <= 8
-    wide = PoolConfig(name="p", max_workers=100, scale_up_threshold=20)
-    short = Demand(queued_seconds=6.0)
-    ended = growing_slots(wide, Bounds(low=1, high=100), short, slots=1, busy=1, depth=60, now=NOW)
+    ended = foreseen(100, wide=100, queue_depth=60, demand=Demand(queued_seconds=6.0))
     assert ended[-1][1] == 7, "the queue has ended by then"
-    most = growing_slots(pool, Bounds(low=1, high=3), Demand(), slots=1, busy=1, depth=900, now=NOW)
-    assert most[-1][1] == 3
-    few = growing_slots(pool, Bounds(low=1, high=8), Demand(), slots=1, busy=1, depth=5, now=NOW)
-    assert few == [(NOW, 1)]
-    asleep = growing_slots(pool, Bounds(low=0, high=8), Demand(), slots=0, busy=0, depth=1, now=NOW)
+    assert foreseen(3, queue_depth=900)[-1][1] == 3
+    assert foreseen(8, queue_depth=5) == [(NOW, 1)]
+    asleep = foreseen(8, 0, queue_depth=1, current=0, busy_workers=0)
     assert [n for _, n in asleep] == [0, 1]
+
+
+def test_no_slots_are_foreseen_for_what_gates_hold() -> None:
+    limited: dict[str, Any] = {"wide": 40, "queue_depth": 6_000, "busy_workers": 2, "current": 2}
+    assert foreseen(40, **limited)[-1][1] == 40
+    assert foreseen(40, open=6_000, startable=3, **limited)[-1][1] == 5, "50/s of 80 ms each"
+    assert foreseen(40, open=0, startable=0, **limited) == [(NOW, 2)], "behind an open breaker"
+    mixed = foreseen(40, open=400, startable=403, **limited)
+    assert [n for _, n in mixed] == [2, 22, 40], "the others need slots"
 
 
 def test_only_jobs_that_will_rank_ahead_overtake() -> None:

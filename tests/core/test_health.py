@@ -380,6 +380,7 @@ REMEDIES = [
     (gate("dependency", "login"), "worker:login", "why login does not succeed"),
     (gate("blocked", "backup"), "worker:backup", "see what backup does"),
     (gate("paused", "p"), "pool:p", "shiftwork resume p"),
+    (gate("unserved", "send"), "worker:send", "start a node whose app registers send"),
 ]
 
 
@@ -470,6 +471,11 @@ def test_one_cause_is_one_row_and_that_has_the_backlog() -> None:
     assert "the oldest job of pool p has waited 301 s, more than 5 s; of 300 queued, 290 are held" in problem.message
     facts.pools = pool(**LATE).pools
     assert [one.code for one in judge(facts, NOW).problems] == ["breaker_open", "pool_starved"], "another cause"
+    gone = pool(gate=gate("unserved", "gone", 300), **{**LATE, "running": 0, "target_latency_seconds": 5.0})
+    gone.unknown = {"gone": UnknownFacts(300, NOW - 301)}
+    (problem,) = judge(gone, NOW).problems
+    assert (problem.code, problem.severity, problem.since) == ("worker_unknown", "critical", NOW - 301)
+    assert problem.message.startswith("300 jobs wait for worker gone, which no running node has; the oldest job of")
     stuck = pool(newest_start=NOW - 200, usual_seconds=0.1, **LATE)
     assert [one.code for one in judge(stuck, NOW).problems] == ["pool_stuck"]
 
@@ -485,6 +491,12 @@ def test_a_worker_that_fails_behind_its_open_breaker_is_part_of_the_breakers_row
         (problem,) = judge(facts, NOW).problems
         assert (problem.code, problem.target) == ("breaker_open", f"breaker:{name}")
         assert problem.message.endswith("; w fails with ValueError: 503")
+
+
+def test_expired_jobs_lead_to_the_cancelled_jobs_of_their_pool() -> None:
+    (problem,) = judge(pool(expired=12, gate=gate("breaker", "smtp"), queued=3), NOW).problems
+    assert (problem.code, problem.target) == ("jobs_expired", "cancelled:p")
+    assert "fix what breaker smtp guards" in problem.remedy
 
 
 def test_dead_letters_of_several_pools_are_one_row() -> None:
@@ -522,5 +534,5 @@ def test_the_older_comes_first_among_the_equally_severe_and_what_has_no_time_las
 
 @pytest.mark.parametrize("facts", [row[0] for row in WRONG], ids=[row[1] for row in WRONG])
 def test_every_problem_leads_to_where_it_is_solved(facts: HealthFacts) -> None:
-    kinds = {"pool", "worker", "node", "flow", "breaker", "dead", "store", "leader"}
+    kinds = {"pool", "worker", "node", "flow", "breaker", "cancelled", "dead", "store", "leader"}
     assert {problem.target.partition(":")[0] for problem in judge(facts, NOW).problems} <= kinds

@@ -119,7 +119,7 @@ def test_a_problem_without_a_time_has_the_one_at_which_the_leader_first_saw_it(c
     assert later.dated(verdict).problems[0].since == NOW
 
 
-@pytest.mark.parametrize("hosting", ["nobody", "drained"])
+@pytest.mark.parametrize("hosting", ["no_node", "drained"])
 def test_a_pool_is_unserved_since_its_last_instance_went_and_jobs_wait(hosting: str) -> None:
     facts: dict[str, Any] = {"served": False, "hosting": hosting, "queued": 3, "oldest_wait_seconds": 60.0}
     assert problem_of(pool(served_until=NOW - 20, **facts), "pool_unserved").since == NOW - 20

@@ -7,6 +7,11 @@ from typing import Final
 
 MOST_MODULES: Final = 25
 SHORTEST_DOCSTRING: Final = 80
+PARTS: Final = {
+    *("add", "claim", "finish", "lease", "lead", "flows", "durable", "docs", "find", "amend", "stats", "events"),
+    *("restore", "rows", "facts", "store"),
+}
+"""The parts of the store protocol, with what they share: `store/__init__.py` names them."""
 DJANGOS: Final = {"management", "templatetags"}
 """Folders whose names and places Django demands."""
 
@@ -32,6 +37,15 @@ def test_every_folder_says_what_belongs_there(checkout: Path) -> None:
         if len(said) < SHORTEST_DOCSTRING and not DJANGOS & set(folder.parts):
             mute.append(str(folder.relative_to(checkout / "src")))
     assert mute == []
+
+
+def test_every_store_has_the_same_parts(checkout: Path) -> None:
+    stores = checkout / "src" / "shiftwork" / "store"
+    missing = {
+        store: PARTS - {path.stem for path in (stores / store).glob("*.py")}
+        for store in ("memory", "sqlite", "redis", "postgres")
+    }
+    assert {store: names for store, names in missing.items() if names} == {}
 
 
 def test_the_picture_is_what_make_house_draws(checkout: Path) -> None:

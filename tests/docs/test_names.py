@@ -5,12 +5,13 @@ import inspect
 import pkgutil
 import re
 from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 import shiftwork
-from shiftwork import Context
+from shiftwork import Context, WorkerOrchestrator
 from shiftwork.events import NAMES
 from shiftwork.store.protocol import Store
 
@@ -18,6 +19,7 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 BLOCK = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"`([^`\n]+)`")
 DOTTED = re.compile(r"(?:\w+\.)+\w+")
+FILE = re.compile(r"[\w/-]+/[\w-]+\.(?:py|lua|sql)")
 
 
 def pages(checkout: Path) -> list[Path]:
@@ -70,7 +72,12 @@ def owners() -> dict[str, list[object]]:
         for key, value in vars(module).items():
             if inspect.isclass(value):
                 found[key].append(value)
-    return found | {"store": [Store], "ctx": [Context]}
+    return found | {
+        "store": [Store],
+        "ctx": [Context],
+        "app": [WorkerOrchestrator],
+        "app.blocking": [WorkerOrchestrator],
+    }
 
 
 def has(owner: object, member: str) -> bool:
@@ -79,15 +86,36 @@ def has(owner: object, member: str) -> bool:
     return made or hasattr(owner, member) or member in getattr(owner, "__slots__", ())
 
 
+def unknown(names: Iterable[str], owners: dict[str, list[object]]) -> list[str]:
+    """Those of these dotted names that lead nowhere."""
+    parts = {name: name.rpartition(".") for name in names if name not in owners}
+    return [name for name, (owner, _, member) in parts.items() if not any(has(o, member) for o in owners[owner])]
+
+
 def test_internals_names_what_exists(checkout: Path, owners: dict[str, list[object]]) -> None:
     said = CODE.findall(prose(checkout / "docs" / "internals.md"))
     names = {match[0] for code in said if (match := DOTTED.match(code)) and "/" not in code}
     assert {"JobClaimer.claim", "core.jobs.retry.settle"} <= names
-    parts = {name: name.rpartition(".") for name in names - owners.keys() - NAMES.keys() - {"pyproject.toml"}}
-    assert [name for name, (owner, _, member) in parts.items() if not any(has(o, member) for o in owners[owner])] == []
+    assert unknown(names - NAMES.keys() - {"pyproject.toml"}, owners) == []
 
 
 def test_internals_names_files_that_exist(checkout: Path) -> None:
     files = [code for code in CODE.findall(prose(checkout / "docs" / "internals.md")) if "/" in code]
     assert files
     assert [file for file in files if not (checkout / "src" / "shiftwork" / file).exists()] == []
+
+
+def test_decisions_name_modules_and_files_that_exist(checkout: Path, owners: dict[str, list[object]]) -> None:
+    package = checkout / "src" / "shiftwork"
+    rooms = {path.name for path in package.iterdir() if (path / "__init__.py").exists()}
+    wrong = []
+    for page in sorted((checkout / "docs" / "decisions").glob("0*.md")):
+        if page.stem == "0108-renames":  # it lists the old names
+            continue
+        for code in CODE.findall(prose(page)):
+            if FILE.fullmatch(code) and not (package / code).exists() and not (checkout / code).exists():
+                wrong.append(f"{page.name}: {code}")
+            name = DOTTED.match(code)
+            if name and name[0].partition(".")[0] in rooms and unknown({name[0]} - NAMES.keys(), owners):
+                wrong.append(f"{page.name}: {name[0]}")
+    assert wrong == []

@@ -159,3 +159,15 @@ def test_every_gate_has_its_remedy(runbook: str) -> None:
 
 def test_more_slots_are_advised_only_where_jobs_wait_for_a_slot(runbook: str) -> None:
     assert {gate for gate, [_, helps, _] in gates(runbook).items() if MORE_SLOTS.search(helps)} == {"queue"}
+
+
+def test_alerts_advise_more_slots_only_after_a_look_at_what_holds_the_jobs(checkout: Path) -> None:
+    groups = yaml.safe_load((checkout / "deploy" / "grafana" / "alerts.yaml").read_text())["groups"]
+    remedies = {rule["alert"]: rule["annotations"]["remedy"] for group in groups for rule in group["rules"]}
+    advised = {alert: remedy for alert, remedy in remedies.items() if MORE_SLOTS.search(remedy)}
+    assert advised.keys() == {"ShiftworkJobsWait", "ShiftworkPoolIsFull", "ShiftworkJobsBeginLate"}
+    for alert, remedy in advised.items():
+        first, only_if, _ = remedy.partition("Only if no gate")
+        assert only_if, alert
+        assert "shiftwork status" in first, alert
+        assert not MORE_SLOTS.search(first), alert

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Final, TypeVar
@@ -115,14 +116,7 @@ def _all(
         nonlocal done
         bench = benches.get()
         try:
-            while True:
-                try:
-                    result = try_one(mutant, bench)
-                except Interrupted:
-                    while given.unless.exists():
-                        time.sleep(WAIT_SECONDS)
-                else:
-                    break
+            result = _undisturbed(lambda: try_one(mutant, bench), given.unless)
         finally:
             benches.put(bench)
         done += 1
@@ -134,6 +128,15 @@ def _all(
             return list(pool.map(at_a_bench, mutants))
     finally:
         shutil.rmtree(copies, ignore_errors=True)
+
+
+def _undisturbed(trial: Callable[[], R], unless: Path | None) -> R:
+    """Return the result of a trial, which begins again after each interruption."""
+    while True:
+        while unless is not None and unless.exists():
+            time.sleep(WAIT_SECONDS)
+        with suppress(Interrupted):
+            return trial()
 
 
 def say(text: str) -> None:

@@ -57,20 +57,20 @@ class TwoVersions:
         [instead] = await self.refusals.review([Settled(outcome, 0.0)])
         assert instead.outcome.status is JobStatus.QUEUED
 
-    @property
     def claims(self) -> bool:
+        """Whether it claims jobs of the worker now."""
         return "w" in self.refusals.claimable(frozenset("w"))
 
 
 async def test_a_worker_is_left_to_the_other_version_from_the_first_refusal_to_the_end_of_the_last() -> None:
     here = TwoVersions()
     now = here.clock.now()
-    assert here.claims
+    assert here.claims()
     await here.refuse("1", now)
     await here.refuse("2", now + 5.0)
     await here.refuse("3", now + 1.0)
-    assert not here.claims, "since the first"
+    assert not here.claims(), "since the first"
     await here.clock.advance(5.0 + SHORTEST_DELAY + ELSEWHERE_SECONDS - 0.5)
-    assert not here.claims, "until the end of the one in the middle"
+    assert not here.claims(), "until the end of the one in the middle"
     await here.clock.advance(1.0)
-    assert here.claims
+    assert here.claims()

@@ -1063,13 +1063,16 @@ async def test_a_cancel_is_for_one_run_and_the_first_reason_to_stop_it_stays(sha
     runs = runs_of(shared, lambda _run, _end: None)
     runs.start(claimed(1))
     shared.puppet.begin()
-    runs.cancel("job-1", fence=99)  # of another run of the job
-    assert runs.active["job-1"].stopped_as is None
-    runs.stop(runs.active["job-1"], EndKind.TIMED_OUT)
-    runs.cancel("job-1", fence=1)
+    stops: list[list[Stop]] = []
+    for act in (
+        lambda: runs.cancel("job-1", fence=99),  # of another run of the job
+        lambda: runs.stop(runs.active["job-1"], EndKind.TIMED_OUT),
+        lambda: runs.cancel("job-1", fence=1),
+    ):
+        act()
+        stops.append([message for message in shared.puppet.said if isinstance(message, Stop)])
+    assert stops == [[], *[[Stop("job-1", 1, EndKind.TIMED_OUT)]] * 2]
     assert runs.active["job-1"].stopped_as is EndKind.TIMED_OUT
-    stops = [message for message in shared.puppet.said if isinstance(message, Stop)]
-    assert stops == [Stop("job-1", 1, EndKind.TIMED_OUT)]
 
 
 async def test_runs_that_have_not_begun_are_taken_back_together_when_all_are_stopped(shared: Theatre) -> None:

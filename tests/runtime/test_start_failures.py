@@ -21,6 +21,14 @@ class Pool:
         )
 
 
+def reason(pool: Pool) -> str | None:
+    return pool.failures.failing
+
+
+def waits_now(pool: Pool) -> bool:
+    return pool.failures.waiting
+
+
 @pytest.fixture
 def pool() -> Pool:
     return Pool()
@@ -32,13 +40,13 @@ async def test_the_third_failure_in_a_row_is_told_once_and_so_is_the_recovery(po
     pool.failures.succeeded()
     pool.failures.failed("no module")
     pool.failures.failed("no module")
-    assert (pool.said, pool.failures.failing) == ([], None)
+    assert (pool.said, reason(pool)) == ([], None)
     pool.failures.failed("no memory")
     pool.failures.failed("no module")
-    assert pool.failures.failing == "no memory"
+    assert reason(pool) == "no memory"
     pool.failures.succeeded()
     pool.failures.succeeded()
-    assert pool.failures.failing is None
+    assert reason(pool) is None
     assert pool.said == [
         "pool.failing: pool p is failing: cannot start its processes: no memory",
         "pool.recovered: pool p has recovered: its processes start again",
@@ -50,9 +58,9 @@ async def test_each_wait_is_twice_as_long_up_to_a_limit_and_there_is_one_try_at_
     for _ in range(10):
         failed_at = pool.clock.now()
         pool.failures.failed("no module")
-        assert pool.failures.waiting
+        assert waits_now(pool)
         await pool.clock.advance(LONGEST_START_WAIT_SECONDS)
-        assert not pool.failures.waiting
+        assert not waits_now(pool)
         waits.append(round(pool.tries[-1] - failed_at, 3))
     assert waits == [0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0]
     assert len(pool.tries) == len(waits)

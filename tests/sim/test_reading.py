@@ -43,6 +43,8 @@ WRONG = [
         ("p95 = 5.0 }", 'p95 = 5.0 }\nbursts = [{ at = "noon", jobs = 5 }]'),
         'bursts: at must be a clock time such as "11:00"',
     ),
+    (("p95 = 5.0 }", 'p95 = 5.0 }\nrate_limit = "soon"'), 'rate_limit must be a count per time, such as "100/m"'),
+    (("p95 = 5.0 }", "p95 = 5.0 }\nmax_running = 0"), "max_running must be at least 1, not 0"),
     (("p95 = 5.0 }", 'p95 = 5.0 }\nbursts = [{ at = "11:00", jobs = 5 }]'), "does not fit into the scenario"),
     (
         ("[targets.images]", "[targets.image]"),

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from shiftwork.core.model.doc_types import PoolDoc
 from shiftwork.core.model.jobs import JobPriority
-from shiftwork.core.model.workers import PoolConfig, WorkerConfig, WorkerExecutionMode
+from shiftwork.core.model.workers import Breaker, PoolConfig, WorkerConfig, WorkerExecutionMode
 from shiftwork.core.observing.beats import NodeBeat
 from shiftwork.core.observing.pool_history import HOUR, MINUTE, Hour, Moment, Point
 from shiftwork.core.observing.run_histograms import BOUNDS, runs
@@ -95,6 +95,21 @@ def test_workers_that_take_very_different_times_keep_their_means() -> None:
     assert runs == {"short": RunTime(mean=0.05, p95=0.1), "long": RunTime(mean=60.0, p95=120.0)}
     assert any("very different times" in note for note in told.notes)
     read_scenario(written(told))
+
+
+def test_limits_of_workers_are_recorded_and_those_that_are_not_simulated_are_named() -> None:
+    done = WorkerHour(9, 9, 0, 0, 9.0)
+    hours = [hour(FIRST + n, a=done, b=done, c=done) for n in range(24)]
+    a, b = worker("a", rate_limit="50/s", max_running=4), worker("b", max_running=2, concurrency_key="user")
+    told = recorded(system(hours, a, b, worker("c", breaker=Breaker())))
+    assert read_scenario(written(told), name="file") == told.scenario
+    traffic = told.scenario.configurations[AS_WRITTEN].workers
+    assert {name: (one.rate_limit, one.max_running) for name, one in traffic.items()} == {
+        "a": ("50/s", 4),
+        "b": (None, None),
+        "c": (None, None),
+    }
+    assert told.notes[-1] == "Concurrency keys and breakers hold back nothing in a simulation; these have some: b, c."
 
 
 def test_hours_that_are_known_in_part_are_estimated_and_it_says_so() -> None:

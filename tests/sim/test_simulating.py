@@ -3,10 +3,11 @@
 import pytest
 
 from shiftwork.core.model.workers import PoolConfig
+from shiftwork.core.workers.admission import RateLimit
 from shiftwork.sim.breaking import breaking
 from shiftwork.sim.fixed_size import fixed_sizes
-from shiftwork.sim.pool_queue import PROCESS_START_SECONDS, PoolQueue
-from shiftwork.sim.report.study_words import findings
+from shiftwork.sim.pool_queue import PROCESS_START_SECONDS, LimitedLane, PoolQueue
+from shiftwork.sim.report.study_words import findings, suggestion_words
 from shiftwork.sim.simulate import simulate
 from shiftwork.sim.study import study_scenario
 from shiftwork.sim.suggest import suggest
@@ -59,6 +60,50 @@ def test_a_job_that_fails_runs_again_after_a_while_and_is_dead_after_its_retries
     pool.advance(60.0)
     assert (pool.completed, pool.failed, pool.dead, pool.left) == ([1, 0], [3, 0], 1, 0)
     assert pool.waits[0] == [0.0, 0.0]
+
+
+def limited(jobs: list[tuple[float, float, int, int]], lane: LimitedLane) -> PoolQueue:
+    """A pool whose first worker has a limit."""
+    pool = PoolConfig(name="p", kind="thread")
+    return PoolQueue(pool, jobs, head_starts=[0.0, 0.0], retries=[1, 1], limits={0: lane})
+
+
+def test_what_a_rate_limit_holds_back_takes_no_slot_from_others() -> None:
+    pool = limited([*[(0.0, 0.1, 0, 0)] * 4, (0.5, 5.0, 0, 1)], LimitedLane(RateLimit(10, 10.0), None))
+    pool.open(2)
+    pool.advance(0.9)
+    assert (pool.depth, pool.free, pool.full, pool.oldest_due) == (3, 1, False, 0.0)
+    pool.advance(60.0)
+    assert (pool.waits, pool.left) == ([[0.0, 1.0, 2.0, 3.0], [0.0]], 0)
+
+
+def test_as_many_jobs_run_as_max_running_allows_and_the_first_due_goes_first() -> None:
+    jobs = [(0.0, 10.0, 0, 0), (1.0, 10.0, 0, 0), (2.0, 10.0, 0, 1), (3.0, 10.0, 0, 1), (4.0, 10.0, 0, 1)]
+    pool = limited(jobs, LimitedLane(None, 1))
+    pool.open(2)
+    pool.advance(60.0)
+    assert pool.waits == [[0.0, 9.0], [0.0, 9.0, 16.0]], "at 10 s the one of 1 s, at 12 s that of 3 s, at 20 s the last"
+
+
+LIMITED = (
+    *(("min_workers = 4", "min_workers = 2"), ("max_workers = 8", "max_workers = 40\ncpu = 0.1")),
+    *(("{ median = 2.0, p95 = 5.0 }", "0.08"), ("[100, 800, 100]", "[600, 12000, 600]"), ('"20m"', '"5m"')),
+)
+
+
+def test_no_slots_are_planned_that_a_limit_keeps_idle() -> None:
+    scenario = small(*LIMITED, ("arrivals", 'rate_limit = "50/s"\narrivals'))
+    course = simulate(scenario, "as written").pools["images"]
+    assert course.deepest > 5_000
+    assert course.most_slots <= 6, "50/s of 80 ms each keep four busy"
+    assert simulate(small(*LIMITED), "as written").pools["images"].most_slots > 20
+    said = "\n".join(findings(study_scenario(scenario)))
+    assert "the queue never empties: rate limit of resize: 50 in 1 s" in said
+    running = small(*LIMITED, ("arrivals", "max_running = 3\narrivals"))
+    assert simulate(running, "as written").pools["images"].most_slots <= 4
+    slow = small(("arrivals", 'rate_limit = "3/s"\narrivals'), ("max_workers = 8", "max_workers = 20\ncpu = 0.1"))
+    found = breaking(slow, "as written", simulate(slow, "as written"))
+    assert found.words.endswith("because of the rate limit of resize: 3 in 1 s")
 
 
 def test_arrivals_are_those_of_the_scenario_in_every_configuration() -> None:
@@ -144,3 +189,11 @@ def test_a_pool_that_misses_its_target_is_given_more_slots() -> None:
     scenario = small(*BRIEF, ("min_workers = 4", "min_workers = 1"), ("max_workers = 8", "max_workers = 2"))
     assert simulate(scenario, "as written").missed != []
     assert suggest(scenario, "as written").simulated.missed == []
+
+
+def test_no_slots_are_suggested_where_a_limit_makes_jobs_wait() -> None:
+    scenario = small(*BRIEF, ("arrivals", 'rate_limit = "1/s"\narrivals'))
+    found = suggest(scenario, "as written")
+    assert found.changes == {"images": {}}
+    said = suggestion_words(study_scenario(scenario), found)
+    assert said.startswith("no change of as written meets its targets: images waits ")

@@ -65,10 +65,14 @@ class Proxy:
             writer.transport.abort()
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if isinstance(self._to, str):
-            from_server, to_server = await asyncio.open_unix_connection(self._to)
-        else:
-            from_server, to_server = await asyncio.open_connection("127.0.0.1", self._to)
+        try:
+            if isinstance(self._to, str):
+                from_server, to_server = await asyncio.open_unix_connection(self._to)
+            else:
+                from_server, to_server = await asyncio.open_connection("127.0.0.1", self._to)
+        except OSError:  # the server is away, so this connection is refused late
+            writer.transport.abort()
+            return
         self._writers += [writer, to_server]
         asks = asyncio.Event()
         asked: deque[int] = deque()

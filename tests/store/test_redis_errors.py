@@ -21,8 +21,8 @@ from tests.store.proxy import Proxy
 from tests.store.servers.redis import DURABLE, Server, namespace
 
 
-async def refusal(url: str, **more: str) -> str:
-    store = open_store(url, **more)
+async def refusal(url: str, namespace: str = "default") -> str:
+    store = open_store(url, namespace=namespace)
     with pytest.raises(StoreUnavailableError) as caught:
         await store.open()
     await store.close()

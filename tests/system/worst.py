@@ -9,6 +9,7 @@ import argparse
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -27,6 +28,8 @@ from tests.store.servers.redis import DURABLE, Server, binary, required, wheel_b
 
 PATIENCE: Final = 90.0
 LOOKS: Final = (5.0, 15.0, 60.0)
+FEW_SLOTS: Final = 10
+"""More are too many for a worker limited to 50 runs of 20 ms a second."""
 JUDGED: Final = 15.0
 """The look that must be right."""
 
@@ -98,17 +101,30 @@ class Shop:
 
     def overview(self) -> dict[str, Any]:
         """Return what `shiftwork status --json` prints."""
-        printed: dict[str, Any] = json.loads(self._ask("--json") or "{}")
+        printed: dict[str, Any] = json.loads(self._ask("status", "--json") or "{}")
         return printed
 
     def status(self) -> str:
         """Return what `shiftwork status` prints."""
-        return self._ask()
+        return self._ask("status")
 
-    def _ask(self, *options: str) -> str:
-        command = [sys.executable, "-m", "shiftwork", "status", "--store", self.server.url]
-        command += ["--namespace", self.namespace, *options]
-        asked = subprocess.run(command, env=self._environment, text=True, capture_output=True, timeout=60, check=False)
+    def estimate(self, pool: str) -> str:
+        """Return what the estimate for the newest queued job of a pool is based on."""
+        listed = self._ask("jobs", "--status", "queued", "--pool", pool, "--limit", "1", "--json")
+        [job] = json.loads(listed)["jobs"]
+        basis: str = json.loads(self._ask("explain", job["id"], "--json"))["estimate_basis"]
+        return basis
+
+    def _ask(self, *command: str) -> str:
+        place = ["--store", self.server.url, "--namespace", self.namespace]
+        asked = subprocess.run(
+            [sys.executable, "-m", "shiftwork", *command, *place],
+            env=self._environment,
+            text=True,
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
         return asked.stdout or asked.stderr
 
     def is_fine(self) -> bool:
@@ -232,8 +248,14 @@ def complaints(fault: Fault, name: str, seen: dict[str, Any]) -> list[str]:
         wrong += [f"{one['code']} says: raise max_workers" for one in problems if "raise max_workers" in one["remedy"]]
     if fault.name == "rate-limit":
         slots = next(pool["workers"] for pool in seen["pools"] if pool["name"] == "mail")
-        wrong += [f"pool mail has {slots} slots for a worker limited to 50 a second"] if slots > 10 else []
+        wrong += [f"pool mail has {slots} slots for a worker limited to 50 a second"] if slots > FEW_SLOTS else []
     return wrong
+
+
+def foreseen(basis: str) -> list[str]:
+    """Return what is wrong with the estimate of a limited job: slots that the limit keeps idle do not count."""
+    slots = [int(n) for n in re.findall(r"(\d+)(?: slots?\b|;)", basis)]
+    return [] if slots and max(slots) <= FEW_SLOTS else [f"the estimate counts with too many slots: {basis}"]
 
 
 def show(text: str) -> None:
@@ -253,6 +275,7 @@ def play(fault: Fault, folder: Path, looks: Sequence[float]) -> list[str]:
             hold_thread(max(0.0, began + at - time.monotonic()))
             if at == JUDGED:
                 wrong = complaints(fault, name, shop.overview())
+                wrong += foreseen(shop.estimate("mail")) if fault.name == "rate-limit" else []
             show(f"\n─── {fault.name}, after {at:g} s\n{shop.status().rstrip()}")
     show(f"\n{fault.name}: {'right' if not wrong else '; '.join(['WRONG', *wrong])}")
     return wrong

@@ -1,5 +1,6 @@
 """Flows and signals over HTTP."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from shiftwork import JobStatus
@@ -7,10 +8,11 @@ from tests.runtime.stage import DEADLINE, worker_of
 from tests.web.conftest import Web
 
 
-async def add(web: Web, *widths: int) -> str:
+async def add(web: Web, *widths: int, tags: Sequence[str] = ()) -> str:
     resize: Any = worker_of(web.app, "resize")
     first = [resize.call(path=f"{width}.png", width=width) for width in widths]
-    return (await web.app.enqueue_flow(resize.call(path="last").after(*first))).id
+    last = resize.with_options(tags=tags) if tags else resize
+    return (await web.app.enqueue_flow(last.call(path="last").after(*first))).id
 
 
 async def test_flows_are_listed_in_pages_and_drawn(web: Web) -> None:
@@ -34,6 +36,23 @@ async def test_flows_are_listed_in_pages_and_drawn(web: Web) -> None:
         assert (await client.get("flows", params={"after": "soon"})).status_code == 400
 
 
+async def test_flows_are_found_by_state_worker_and_tag_though_they_are_far_apart(web: Web) -> None:
+    flows = [await add(web, 1, tags=["shoes"]), await add(web, 2), await add(web, 3, tags=["shoes"])]
+    await web.post(f"flows/{flows[0]}/cancel")
+
+    async def found(**wanted: str) -> list[str]:
+        page = await web.get("flows", limit=1, **wanted)
+        ids = [one["id"] for one in page["flows"]]
+        return ids + (await found(**wanted | {"after": page["next_after"]}) if page["next_after"] else [])
+
+    assert await found(tag="shoes") == [flows[2], flows[0]]
+    assert await found(tag="shoes", state="cancelled") == [flows[0]]
+    assert await found(worker="resize", state="running") == [flows[2], flows[1]]
+    async with web.client() as client:
+        answer = await client.get("flows", params={"worker": "resizer"})
+    assert (answer.status_code, "did you mean 'resize'?" in answer.text) == (404, True)
+
+
 async def test_an_argument_that_will_be_a_result_names_the_job_that_makes_it(web: Web) -> None:
     resize: Any = worker_of(web.app, "resize")
     first = resize.call(path="a.png", width=1)
@@ -46,8 +65,19 @@ async def test_a_flow_is_cancelled_and_retried(web: Web) -> None:
     flow = await add(web, 1)
     assert (await web.post(f"flows/{flow}/cancel")).json() == {"id": flow, "changed": 2}
     assert (await web.get(f"flows/{flow}"))["state"] == "cancelled"
-    assert (await web.post(f"flows/{flow}/retry")).json() == {"id": flow, "changed": 2}
+    retried = await web.post(f"flows/{flow}/retry", {"reason": "the customer called"})
+    assert retried.json() == {"id": flow, "changed": 2}
     assert (await web.post("flows/none/retry")).status_code == 404
+    told = {event["name"]: event for event in (await web.get("events", subject=flow))["events"]}
+    assert told["flow.retried"]["data"]["reason"] == "the customer called"
+    assert "2 jobs: the customer called" in told["flow.retried"]["message"]
+
+
+async def test_the_jobs_of_a_flow_are_changed_in_bulk(web: Web) -> None:
+    flow, other = await add(web, 1), await add(web, 1)
+    cancelled = (await web.post("jobs/bulk", {"action": "cancel", "filter": {"flow": flow}})).json()
+    assert (cancelled["matched"], cancelled["changed"]) == (2, 2)
+    assert (await web.get(f"flows/{other}"))["state"] == "running"
 
 
 async def test_a_job_gets_a_signal_and_shows_that_it_came(web: Web) -> None:

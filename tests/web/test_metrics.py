@@ -139,6 +139,20 @@ async def test_the_queue_of_each_worker_is_on_the_page() -> None:
     assert value(text, "shiftwork_worker_queued", worker="other") == 0
 
 
+async def test_what_a_gate_holds_is_one_series_of_the_pool() -> None:
+    app = WorkerOrchestrator("memory://")
+    app.register_pool("mail", max_workers=4)
+    worker = app.register_worker("send", lambda: None, execution_mode="triggered", pool="mail", breaker=Breaker())
+    app.register_worker("free", lambda: None, execution_mode="triggered")
+    await app.start()
+    await app.open_breaker("send")
+    await app.enqueue_many([worker.call() for _ in range(3)])
+    text = await scrape(app)
+    await app.stop()
+    held = {labels: number for (name, labels), number in read(text).items() if name == "shiftwork_backlog_held_jobs"}
+    assert held == {frozenset({("pool", "mail"), ("gate", "breaker"), ("by", "send")}): 3}
+
+
 async def test_runs_from_before_an_upgrade_are_longer_than_any_bound() -> None:
     """The number of runs must not go back, and nothing is known of how long these took."""
     stats = WorkerStats(completed=7, failed=1, run_seconds=9.0, marks={"r2s": 2, "r3": 1})

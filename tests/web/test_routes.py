@@ -378,6 +378,8 @@ async def test_an_unknown_name_in_a_filter_of_jobs_is_named_with_the_nearest(web
             body = {"action": "cancel", "filter": {"worker": "resiez"}, "dry_run": dry_run}
             response = await web.post("jobs/bulk", body)
             assert (response.status_code, "did you mean 'resize'?" in response.json()["detail"]) == (404, True), dry_run
+            response = await web.post("jobs/bulk", {"action": "cancel", "filter": {"flow": "nope"}, "dry_run": dry_run})
+            assert (response.status_code, "no flow has the id" in response.json()["detail"]) == (404, True), dry_run
     assert (await web.get("jobs", worker="resize"))["jobs"] == [], "a worker that has no jobs"
 
 
@@ -659,6 +661,8 @@ async def test_a_field_that_does_not_exist_is_named_with_the_nearest(web: Web) -
         ("jobs/none", 404, "no job has the id 'none'"),
         ("workers/fetsch", 404, "did you mean 'fetch'?"),
         ("pools/image", 404, "did you mean 'images'?"),
+        ("schedules?worker=fetsch", 404, "did you mean 'fetch'?"),
+        ("history?pool=image", 404, "did you mean 'images'?"),
         ("history?seconds=99999", 400, "seconds"),
         ("nothing", 404, "openapi.json"),
     ],

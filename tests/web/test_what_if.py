@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from shiftwork import Breaker
+from shiftwork.core.observing.worker_hours import WorkerHour
 from shiftwork.sim import what_if as simulation
 from shiftwork.web import what_if
 from tests.sim.recorded_past import past, put
@@ -43,6 +45,23 @@ async def test_the_last_day_is_compared_with_what_other_bounds_would_have_done(w
     assert one["simulated"]["most_queued"] > 1_000, "one slot is too few"
     assert one["simulated"]["slot_hours"] == pytest.approx(1.1)
     assert "would still wait or run" in one["notes"][1]
+
+
+async def test_limits_hold_in_the_simulation_and_other_gates_are_named(web: Web) -> None:
+    app = web.app
+    app.register_worker("send", lambda: None, execution_mode="triggered", pool="images", max_running=1)
+    app.register_worker("charge", lambda: None, execution_mode="triggered", pool="images", breaker=Breaker())
+    await app.start()  # it publishes them
+    hours = past(app.control.now(), 66, lambda _: 90, pool="images", worker="resize")
+    for hour in hours:
+        done = hour.workers["resize"]
+        hour.workers |= {"send": done, "resize": WorkerHour()}
+    await put(await app.control.store.open(), hours)
+    seen = await web.get(PATH, min=1, max=40)
+    assert seen["simulated"]["most_slots"] <= 2, "90 jobs a minute would keep three slots busy"
+    assert seen["simulated"]["most_queued"] > 2_000
+    assert "Concurrency keys and breakers are not simulated; some are on: charge." in seen["notes"]
+    await app.stop()
 
 
 async def test_what_cannot_be_simulated_is_refused_in_words(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -169,15 +169,19 @@ def _first(path: str) -> str:
 
 def key_of(secret: str) -> bytes:
     """Return the bytes of a secret. Raises `ConfigurationError` if it has the prefix of a base64 secret and is not
-    base64.
+    base64, or stands for no bytes.
     """
     if not secret.startswith(_PREFIX):
         return secret.encode()
+    written = secret.removeprefix(_PREFIX).rstrip("=")
     try:
-        return base64.b64decode(secret.removeprefix(_PREFIX), validate=True)
+        key = base64.b64decode(written + "=" * (-len(written) % 4), validate=True)  # the libraries need no padding
     except binascii.Error:
+        key = b""
+    if not key:
         message = f"app.alert: the secret begins with {_PREFIX} and must go on in base64, and it does not"
-        raise ConfigurationError(message) from None
+        raise ConfigurationError(message)
+    return key
 
 
 def signed(key: bytes, id: str, body: bytes, now: float) -> dict[str, str]:

@@ -76,7 +76,7 @@ class OrchestratorCommands:
 
     async def find_flows(self, *, limit: int = 100) -> list[FlowRecord]:
         """Return the newest flows: when each was added, its last job's worker and tags, and its jobs by status."""
-        return await self.control.flows.newest(limit=limit)
+        return (await self.control.flows.newest(limit=limit)).flows
 
     async def send(self, job_id: str, name: str, value: Any = None) -> None:
         """Send a value to a job whose function waits for it, or will, with `ctx.wait_for(name)`."""

@@ -24,6 +24,7 @@ from shiftwork.core.words import Duration, seconds_of, timeout_of
 from shiftwork.errors import ConfigurationError, LifecycleError, UnknownOptionError
 from shiftwork.events import Hooks
 from shiftwork.handles.unawaited import report_forgotten
+from shiftwork.history.opening import opening_again, store_of
 from shiftwork.runtime.clock import Clock, SystemClock
 from shiftwork.runtime.context.middleware import Middleware
 from shiftwork.runtime.node.node_settings import NodeSettings
@@ -31,7 +32,6 @@ from shiftwork.runtime.node.stopping import stop_signals
 from shiftwork.runtime.registry import Registry
 from shiftwork.store.protocol import Store
 from shiftwork.store.sealed.key_ring import EncryptionKeys, find_keys
-from shiftwork.store.urls import opening_again, store_of
 
 if TYPE_CHECKING:
     from shiftwork.app.blocking import BlockingOrchestrator

@@ -30,11 +30,11 @@ from shiftwork.control.access.store_access import StoreAccess
 from shiftwork.control.calling import Portal, begin_anew_when_forked
 from shiftwork.control.definitions import LocalRegistry
 from shiftwork.events import Hooks, Listeners
+from shiftwork.history.opening import open_store
 from shiftwork.runtime.clock import Clock, SystemClock
 from shiftwork.runtime.outage_log import OutageLog
 from shiftwork.store.protocol import Store
 from shiftwork.store.sealed.key_ring import find_keys
-from shiftwork.store.urls import open_store
 
 if TYPE_CHECKING:
     from shiftwork.control.access.encryption import Encryption

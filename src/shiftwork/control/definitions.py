@@ -55,8 +55,13 @@ class LocalRegistry:
             pool = self._default_pool
         if pool is None:
             known = {DEFAULT_POOL, *self.pools}
-            message = f"there is no pool {name!r}: {nearest(name, known)}; register_pool makes one"
-            raise UnknownPoolError(message)
+            raise UnknownPoolError(
+                sentence(
+                    "there is no pool {what}: {hint}; register_pool makes one",
+                    what=f"{name!r}",
+                    hint=nearest(name, known),
+                )
+            )
         return pool
 
     def worker_configs(self) -> dict[str, WorkerConfig]:

@@ -1,4 +1,4 @@
-"""The small records of a store: what type each kind holds, and the one decoder for all of them.
+"""The docs of a store: what type each kind holds, and the one decoder for all of them.
 
     kind            name          type            what it records
     worker          the worker's  WorkerConfig    a registered worker

@@ -393,4 +393,5 @@ def encode(line: AnyLine) -> bytes:
 
 def decode(text: bytes) -> AnyLine:
     """Return the line that a line of a file says. Raises `msgspec.MsgspecError`."""
-    return DECODER.decode(text)
+    line: AnyLine = DECODER.decode(text)
+    return line

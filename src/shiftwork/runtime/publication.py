@@ -27,6 +27,7 @@ from shiftwork.core.workers.admission import Lane
 from shiftwork.core.workers.edition import EMPTIED_SECONDS, Edition, first_edition, renewed_edition
 from shiftwork.core.workers.state import REGISTERED_DISABLED
 from shiftwork.events import Emit
+from shiftwork.history.opening import recorder_of
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.registry import Registry
 from shiftwork.sentences import restored, sentence
@@ -92,6 +93,13 @@ def _definitions(registry: Registry) -> dict[tuple[str, str], bytes]:
     workers = {(WORKER.name, name): WORKER.encode(worker.config) for name, worker in registry.workers.items()}
     pools = {(POOL_CONFIG.name, name): POOL_CONFIG.encode(pool) for name, pool in registry.pools.items()}
     return gates | schemas | workers | pools
+
+
+def record_definitions(registry: Registry, store: Store) -> None:
+    """Write down what a node serves, if the history is recorded."""
+    recorder = recorder_of(store)
+    if recorder is not None:
+        recorder.defined([worker.config for worker in registry.workers.values()], registry.pools.values())
 
 
 logger: Final = logging.getLogger("shiftwork")

@@ -4,12 +4,15 @@ import logging
 import sys
 import time
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from shiftwork.core.words import printable, printable_json
 from shiftwork.runtime.context.job_log import about_job
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["FORMATS", "LEVELS", "JsonLines", "PlainLines", "about_job", "set_up_logging"]
 
@@ -34,7 +37,7 @@ class PlainLines(logging.Formatter):
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s.%(msecs)03dZ %(levelname)-7s %(origin)s%(message)s%(about)s", "%Y-%m-%dT%H:%M:%S")
-        self.converter = time.gmtime
+        self.converter: Callable[[float | None], time.struct_time] = time.gmtime
 
     def format(self, record: logging.LogRecord) -> str:
         """Return one line, and the traceback if there is one."""

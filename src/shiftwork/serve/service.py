@@ -15,6 +15,7 @@ from shiftwork.control.control import Control
 from shiftwork.core.health.health_values import Strays
 from shiftwork.core.model.workers import WorkerConfig, WorkerState
 from shiftwork.errors import ConfigurationError
+from shiftwork.history.opening import open_store
 from shiftwork.runtime.clock import SystemClock
 from shiftwork.runtime.node.node import Node
 from shiftwork.runtime.node.node_settings import NodeCondition, NodeSettings
@@ -27,7 +28,6 @@ from shiftwork.serve.process import end_in_time
 from shiftwork.serve.web_messages import NodeReport, WebSetup
 from shiftwork.serve.web_process import WebProcess
 from shiftwork.store.protocol import Store
-from shiftwork.store.urls import open_store
 from shiftwork.web.listening import Listener, listen
 
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ from typing import Final
 
 from shiftwork.control.calling import run
 from shiftwork.errors import LifecycleError, ShiftworkError
+from shiftwork.history.opening import recorder_of
 from shiftwork.runtime.context.middleware import Middleware
 from shiftwork.runtime.error_text import describe
 from shiftwork.runtime.processes.child_process import ChildProcess
@@ -135,7 +136,9 @@ async def _begin(instance: ChildProcess, setup: Setup) -> Middleware | None:
         os.nice(NICE)
     callees = served.registry().callees
     await _enter(served.middleware)
-    instance.serve(callees, app.control.store.open, served.middleware, alone=setup.role == "alone")
+    store = app.control.store
+    recorder = recorder_of(store.store)
+    instance.serve(callees, store.open, served.middleware, alone=setup.role == "alone", recorder=recorder)
     instance.send(Ready())
     return served.middleware
 

@@ -18,12 +18,12 @@ from shiftwork.control.calling import run
 from shiftwork.control.control import Control
 from shiftwork.core.health.health_values import Strays
 from shiftwork.core.model.event import Event
+from shiftwork.history.opening import open_store
 from shiftwork.runtime.processes.link import Link
 from shiftwork.serve.logging import set_up_logging
 from shiftwork.serve.process import die_with_parent
 from shiftwork.serve.vitals import VITALS_FRESH_SECONDS
 from shiftwork.serve.web_messages import DashboardEvent, NodeReport, NodeToWeb, WebSetup, WebToNode
-from shiftwork.store.urls import open_store
 from shiftwork.web.listening import Listener
 from shiftwork.web.server import WebServer
 

@@ -135,4 +135,6 @@ def _why(scenario: Scenario, name: str, pool: str, course: PoolCourse) -> str:
         return f"because max_workers of {pool} is {course.most_slots}"
     if bounds.by == "clock" and course.most_slots >= bounds.high:
         return f"because the clock's bounds since {bounds.since} allow {bounds.high} slots"
+    if course.gate is not None:
+        return f"because of the {course.gate}" if course.gate.startswith("rate") else f"because {course.gate}"
     return f"because {pool} grows too late: it has at most {course.most_slots} slots and may have {bounds.high}"

@@ -58,10 +58,11 @@ def _fewest(
     configuration = scenario.configurations[name]
     priorities = {configuration.workers[worker].priority for worker in jobs}
     retried = any(configuration.workers[worker].failing for worker in jobs)
+    limited = any(configuration.workers[worker].is_limited for worker in jobs)
     merged = merged_jobs(jobs)
 
     def waited(slots: int) -> list[list[float]]:
-        if len(priorities) == 1 and not retried:
+        if len(priorities) == 1 and not (retried or limited):
             return _in_turn(merged, slots, len(jobs))
         one = SimPool(configuration.pools[pool], jobs, configuration, start=scenario.start)
         one.queue.open(slots)

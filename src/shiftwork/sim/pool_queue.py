@@ -7,22 +7,28 @@ A slot is starting, free, busy or draining; a draining one is busy, and ends wit
                   │            │               │
                   └────────────┴─ resize down ─┴─▶ draining ──▶ gone
 
-Jobs are claimed in the order of the store: by rank, which is when they are due minus their head start. Times are
-seconds since the start of the scenario.
+Jobs are claimed in the order of the store: by rank, which is when they are due minus their head start. Those of a
+worker with a limit of its own wait in a lane of their own, so that what the limit holds back takes no slot from others.
+Times are seconds since the start of the scenario.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from heapq import heapify, heappop, heappush
+from itertools import chain
 from math import inf
 from typing import Any, Final
 
+from msgspec import Struct, field
+
 from shiftwork.core.jobs.retry import backoff
 from shiftwork.core.model.workers import PoolConfig, Retry
+from shiftwork.core.workers.admission import RateLimit
 
 PROCESS_START_SECONDS: Final = 1.0
 """How long a process takes to start and to import the app."""
 _READY: Final = -1
 _DUE: Final = -2
+_OPENS: Final = -3
 _NEVER: Final = (inf, 0.0, 0, 0)
 _RETRY: Final = Retry()
 _NO_JITTER: Final = 0.5
@@ -31,12 +37,44 @@ PoolJob = tuple[float, float, int, int]
 """When a job comes, how long an attempt runs, how many attempts fail, and the number of its worker."""
 
 
+class LimitedLane(Struct):
+    """The limit of a worker, and its jobs that wait."""
+
+    rate: RateLimit | None
+    most: int | None
+    """How many may run at a time."""
+    rate_at: float = 0.0
+    """The position of the rate limit."""
+    waiting: list[tuple[Any, ...]] = field(default_factory=list)
+    """A heap, as that of the pool."""
+    wakes_at: float | None = None
+    """When its rate limit is looked at again."""
+
+    def opens_at(self, running: int) -> float:
+        """Return when its next job may start; infinity if a running one has to end before."""
+        if self.most is not None and running >= self.most:
+            return inf
+        return -inf if self.rate is None else self.rate.opens_at(self.rate_at)
+
+    def started(self, at: float) -> None:
+        """Count a start."""
+        if self.rate is not None:
+            self.rate_at = self.rate.after_start(self.rate_at, at)
+
+
 class PoolQueue:
     """A simulated pool."""
 
     def __init__(
-        self, pool: PoolConfig, jobs: Sequence[PoolJob], *, head_starts: Sequence[float], retries: Sequence[int]
+        self,
+        pool: PoolConfig,
+        jobs: Sequence[PoolJob],
+        *,
+        head_starts: Sequence[float],
+        retries: Sequence[int],
+        limits: Mapping[int, LimitedLane] | None = None,
     ) -> None:
+        """`limits` are those of the workers that have any, by their number."""
         self.pool = pool
         self._jobs = [*jobs, _NEVER]
         self.added: int = 0
@@ -45,8 +83,13 @@ class PoolQueue:
         self._retries = retries
         self._queue: list[tuple[Any, ...]] = []
         """A heap of waiting jobs: rank, when due, run time, failures, worker, attempt."""
+        self.lanes: Mapping[int, LimitedLane] = limits or {}
+        """The limits of workers, with the jobs that wait of these."""
+        self.depth: int = 0
+        """How many jobs are queued."""
         self._events: list[tuple[Any, ...]] = []
-        """A heap of times: of the end of a run (worker, run time, failures, attempt), a ready slot, a due retry."""
+        """A heap of times: of the end of a run (worker, run time, failures, attempt), a ready slot, a due retry, a rate
+        limit that opens."""
         self.next_at: float = self._jobs[0][0]
         """When something happens next."""
         self.waits: list[list[float]] = [[] for _ in retries]
@@ -69,24 +112,20 @@ class PoolQueue:
         self._counted_at = 0.0
 
     @property
-    def depth(self) -> int:
-        """How many jobs are queued."""
-        return len(self._queue)
-
-    @property
     def slots(self) -> int:
         """How many slots the plan gives it: those that drain are no longer among them."""
         return self.starting + self.free + self.busy - self.draining
 
     @property
     def oldest_due(self) -> float | None:
-        """When the job at the head of the queue became due."""
-        return self._queue[0][1] if self._queue else None
+        """When the first job of the queue became due."""
+        heads = [heap[0] for heap in (self._queue, *(lane.waiting for lane in self.lanes.values())) if heap]
+        return min(heads)[1] if heads else None
 
     @property
     def left(self) -> int:
         """How many jobs have come and have not ended."""
-        return len(self._queue) + self.busy + self.retrying
+        return self.depth + self.busy + self.retrying
 
     # ── time ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -107,20 +146,23 @@ class PoolQueue:
                 self._come(at, run, failures, worker, 1)
         self.added = place
         self.next_at = min(at, events[0][0]) if events else at
-        self.full = bool(self._queue) and not self.free
+        self.full = bool(self.depth) and not self.free
 
     def _come(self, at: float, run: float, failures: int, worker: int, attempt: int) -> None:
         """Start a job that is due, or queue it."""
-        if self.free:
-            self.free -= 1
+        lane = self.lanes.get(worker)
+        if self.free and (lane is None or not (lane.waiting or lane.opens_at(self.busy_of[worker]) > at)):
             self._start(at, run, failures, worker, attempt)
             if attempt == 1:
                 self.waits[worker].append(0.0)
             return
-        queue = self._queue
+        heap = self._queue if lane is None else lane.waiting
+        heappush(heap, (at - self._head_starts[worker], at, run, failures, worker, attempt))
         self.queued_of[worker] += 1
-        heappush(queue, (at - self._head_starts[worker], at, run, failures, worker, attempt))
-        self._peak = max(self._peak, len(queue))
+        self.depth += 1
+        self._peak = max(self._peak, self.depth)
+        if lane is not None and self.free:
+            self._wake(worker, lane, lane.opens_at(self.busy_of[worker]))
 
     def _happen(self, event: tuple[Any, ...]) -> None:
         at, worker = event[0], event[1]
@@ -131,17 +173,18 @@ class PoolQueue:
             if self.draining:
                 self.draining -= 1
                 self._count(at, self.slots + self.draining + 1)
-                return
+            else:
+                self.free += 1
         elif worker == _READY:
             self.starting -= 1
+            self.free += 1
+        elif worker == _OPENS:
+            self.lanes[event[2]].wakes_at = None
         else:
             self.retrying -= 1
             self._come(at, *event[2:])
-            return
-        if self._queue:
-            self._start_next(at)
-        else:
-            self.free += 1
+        while self.free and self.depth and self._start_next(at):
+            pass
 
     def _end(self, at: float, worker: int, run: float, failures: int, attempt: int) -> None:
         self.run_seconds[worker] += run
@@ -156,17 +199,44 @@ class PoolQueue:
         due = at + backoff(_RETRY, attempt, _NO_JITTER)
         heappush(self._events, (due, _DUE, run, failures - 1, worker, attempt + 1))
 
-    def _start_next(self, at: float) -> None:
-        """Start the first job of the queue in a slot that is free now."""
-        _, due, run, failures, worker, attempt = heappop(self._queue)
+    def _start_next(self, at: float) -> bool:
+        """Start the first job that may start, in a slot that is free; False if there is none."""
+        heap = self._first(at) if self.lanes else self._queue
+        if not heap:
+            return False
+        _, due, run, failures, worker, attempt = heappop(heap)
         self.queued_of[worker] -= 1
+        self.depth -= 1
         if attempt == 1:
             self.waits[worker].append(at - due)
         self._start(at, run, failures, worker, attempt)
+        return True
+
+    def _first(self, at: float) -> list[tuple[Any, ...]]:
+        """Return the heap of which the first job goes before those of the others, as far as limits let them start."""
+        best = self._queue
+        for worker, lane in self.lanes.items():
+            if not lane.waiting:
+                continue
+            opens = lane.opens_at(self.busy_of[worker])
+            if opens > at:
+                self._wake(worker, lane, opens)
+            elif not best or lane.waiting[0] < best[0]:
+                best = lane.waiting
+        return best
+
+    def _wake(self, worker: int, lane: LimitedLane, opens: float) -> None:
+        """Look at the lane again once its rate limit opens. The end of a run is looked at anyway."""
+        if lane.wakes_at is None and opens < inf:
+            lane.wakes_at = opens
+            heappush(self._events, (opens, _OPENS, worker))
 
     def _start(self, at: float, run: float, failures: int, worker: int, attempt: int) -> None:
+        self.free -= 1
         self.busy += 1
         self.busy_of[worker] += 1
+        if worker in self.lanes:
+            self.lanes[worker].started(at)
         heappush(self._events, (at + run, worker, run, failures, attempt))
 
     # ── slots ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -229,10 +299,11 @@ class PoolQueue:
 
     def take_peak(self) -> int:
         """Return the most jobs that were queued at a time since this was last asked."""
-        peak, self._peak = self._peak, len(self._queue)
+        peak, self._peak = self._peak, self.depth
         return peak
 
     def waits_until(self, at: float, worker: int) -> list[float]:
         """Return how long all jobs of a worker have waited; those that wait still have waited until now."""
-        waiting = (at - due for _, due, _, _, its, attempt in self._queue if its == worker and attempt == 1)
+        queued = chain(self._queue, *(lane.waiting for lane in self.lanes.values()))
+        waiting = (at - due for _, due, _, _, its, attempt in queued if its == worker and attempt == 1)
         return [*self.waits[worker], *waiting]

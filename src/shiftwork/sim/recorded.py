@@ -11,7 +11,7 @@ What is left out or estimated is said in `Recorded.notes`, in words for the file
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
-from typing import Final
+from typing import Final, TypedDict
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -47,6 +47,13 @@ WORTH_SAYING: Final = 0.01
 """A share of a pool's jobs below this may be left out without a note."""
 
 
+class Limits(TypedDict, total=False):
+    """The limits of a worker, as `Traffic` has them."""
+
+    rate_limit: str
+    max_running: int
+
+
 class Recorded(Struct, frozen=True, kw_only=True):
     """A recorded scenario, and what it does not say."""
 
@@ -58,7 +65,7 @@ class Recorded(Struct, frozen=True, kw_only=True):
 def recorded(record: SystemRecord) -> Recorded:
     """Return the last day as a scenario. Raises `HistoryError` if there is too little of it."""
     hours = _last_day(record)
-    counts, sums = run_counts(hours), _sums(hours)
+    counts, sums = run_counts(hours), sums_of(hours)
     workers = {name: one for name, one in sums.items() if name in record.workers and _jobs(one) > 0}
     if not workers:
         message = f"no job has come in {counted(len(hours), 'recorded hour')}; record again when there was work"
@@ -81,6 +88,10 @@ def recorded(record: SystemRecord) -> Recorded:
         },
     )
     notes = [*_about_hours(hours), *about_nodes, *_about_mixed(mixed), *_about_left_out(record, sums, workers, hours)]
+    if held := unsimulated(record.workers[name] for name in workers):
+        notes.append(
+            f"Concurrency keys and breakers hold back nothing in a simulation; these have some: {_listed(held)}."
+        )
     return Recorded(scenario=scenario, notes=notes)
 
 
@@ -125,7 +136,7 @@ def _factor(hour: Hour) -> float:
 # ── workers ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _sums(hours: Iterable[Hour]) -> dict[str, WorkerHour]:
+def sums_of(hours: Iterable[Hour]) -> dict[str, WorkerHour]:
     """Return what each worker did in all these hours."""
     sums: dict[str, WorkerHour] = {}
     for hour in hours:
@@ -149,13 +160,17 @@ def _jobs(done: WorkerHour) -> int:
     return max(0, done.arrived - done.retried)
 
 
-def _mean(done: WorkerHour) -> float | None:
-    ended = done.completed + done.failed
-    return max(LEAST_RUN_SECONDS, done.run_seconds / ended) if ended else None
+def mean_seconds(done: Iterable[WorkerHour]) -> float | None:
+    """Return how long runs took on average; None if none has ended."""
+    of = [*done]
+    ended = sum(one.completed + one.failed for one in of)
+    return max(LEAST_RUN_SECONDS, sum(one.run_seconds for one in of) / ended) if ended else None
 
 
 def _is_mixed(pool: str, workers: Mapping[str, WorkerHour], record: SystemRecord) -> bool:
-    means = [mean for name, done in workers.items() if record.workers[name].pool == pool and (mean := _mean(done))]
+    means = [
+        mean for name, done in workers.items() if record.workers[name].pool == pool and (mean := mean_seconds([done]))
+    ]
     return len(means) > 1 and max(means) > ALIKE_FACTOR * min(means)
 
 
@@ -173,10 +188,26 @@ def _traffic(
         pool=worker.pool,
         priority=worker.priority,
         arrivals=tuple(round(n, 1) for n in by_hour),
-        run=run_time(_mean(done), None if worker.pool in mixed else counts.get(worker.pool)),
+        run=run_time(mean_seconds([done]), None if worker.pool in mixed else counts.get(worker.pool)),
         failing=round(min(MOST_FAILING, done.failed / ended), 4) if ended else 0.0,
         max_retries=worker.max_retries,
+        **limited(worker),
     )
+
+
+def limited(worker: WorkerConfig) -> Limits:
+    """Return the limits of a worker that a simulation has: `max_running` with a concurrency key holds for each key."""
+    limits: Limits = {}
+    if worker.rate_limit is not None:
+        limits["rate_limit"] = worker.rate_limit
+    if worker.max_running is not None and worker.concurrency_key is None:
+        limits["max_running"] = worker.max_running
+    return limits
+
+
+def unsimulated(workers: Iterable[WorkerConfig]) -> list[str]:
+    """Return which of these workers have limits that a simulation does not have."""
+    return sorted(one.name for one in workers if one.concurrency_key is not None or one.breaker is not None)
 
 
 def run_time(mean: float | None, counts: tuple[int, ...] | None) -> RunTime:

@@ -132,7 +132,15 @@ class Traffic(Struct, frozen=True, kw_only=True):
     failing: float = 0.0
     """The share of attempts that fail."""
     max_retries: int = 3
+    rate_limit: str | None = None
+    """How many jobs may start in a time, such as "100/m"."""
+    max_running: int | None = None
     bursts: tuple[Burst, ...] = ()
+
+    @property
+    def is_limited(self) -> bool:
+        """Return whether the worker has a limit of its own."""
+        return self.rate_limit is not None or self.max_running is not None
 
 
 class Target(Struct, frozen=True, kw_only=True):

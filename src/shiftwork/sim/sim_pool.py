@@ -7,12 +7,14 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from shiftwork.core.model.workers import PoolConfig
+from shiftwork.core.model.workers import PoolConfig, WorkerState
 from shiftwork.core.observing.pool_stats import PoolStats, WorkerStats
+from shiftwork.core.options.value_checks import parse_rate
 from shiftwork.core.scaling.bounds import Bounds, bounds_at
 from shiftwork.core.scaling.plan import PlanFacts, PlanMemory, cores_of, decide_pools, observed
 from shiftwork.core.scaling.size import Decision, PoolLoad
-from shiftwork.sim.pool_queue import PoolJob, PoolQueue
+from shiftwork.core.workers.admission import Facts, Gates, Lane
+from shiftwork.sim.pool_queue import LimitedLane, PoolJob, PoolQueue
 from shiftwork.sim.scenario import Configuration
 from shiftwork.sim.simulated import PoolCourse, ScalingStep, waits_of
 from shiftwork.sim.traffic import SimJob
@@ -32,6 +34,10 @@ class Recorder(Struct):
     arrivals: list[int] = field(default_factory=list)
     steps: list[ScalingStep] = field(default_factory=list)
     unplaced: str | None = None
+    gate: str | None = None
+    """What held most jobs when most were queued, in words; None if they waited for slots."""
+    gate_depth: int = 0
+    """How many were queued then."""
     _slot_seconds: float = 0.0
     _added: int = 0
     _marked_at: float = 0.0
@@ -65,6 +71,7 @@ class Recorder(Struct):
             busy_hours=queue.busy_seconds(at) / HOUR,
             cost=slot_hours * cores_of(queue.pool) * price,
             unplaced=self.unplaced,
+            gate=self.gate,
         )
 
 
@@ -84,6 +91,11 @@ class SimPool:
             merged_jobs(jobs),
             head_starts=[one.priority.head_start(pool.priority_aging_seconds) for one in traffic],
             retries=[one.max_retries for one in traffic],
+            limits={
+                place: LimitedLane(parse_rate(one.rate_limit) if one.rate_limit else None, one.max_running)
+                for place, one in enumerate(traffic)
+                if one.is_limited
+            },
         )
         self.recorder: Recorder = Recorder(self.queue)
         self.current = 0
@@ -94,6 +106,12 @@ class SimPool:
         self._memory = PlanMemory()
         self._pools = {pool.name: pool}
         self._pool_of = dict.fromkeys(jobs, pool.name)
+        self._gates = {
+            self.workers[place]: Gates(
+                worker=self.workers[place], pool=pool.name, rate=lane.rate, max_running=lane.most
+            )
+            for place, lane in self.queue.lanes.items()
+        }
         self._bounds = bounds_at(pool, None, start)
         self._bounds_until = _MINUTE - start % _MINUTE
         self._idle_at_look = False
@@ -120,7 +138,10 @@ class SimPool:
         """Decide how many slots it should have."""
         decided, self._memory = decide_pools({self.pool.name: self.current}, self._facts(now), self._memory)
         self.decided = decided[self.pool.name]
-        return self.decided[0]
+        decision, load = self.decided
+        if load.queue_depth > self.recorder.gate_depth:
+            self.recorder.gate, self.recorder.gate_depth = load.gate or None, load.queue_depth
+        return decision
 
     def _at_rest(self, now: float) -> bool:
         """Whether a look can be left out: its size is fixed, or it has its minimum and has been idle since one."""
@@ -168,9 +189,19 @@ class SimPool:
             stats={self.pool.name: stats},
             workers={name: self._worker(place) for place, name in enumerate(self.workers)},
             pool_of=self._pool_of,
+            admission=Facts(lanes=self._lanes(), gates=self._gates),
             beats=(),
             priorities={},
         )
+
+    def _lanes(self) -> dict[str, Lane]:
+        queue, start = self.queue, self._start
+        return {
+            (name := self.workers[place]): Lane(
+                state=WorkerState(worker=name, rate_at=start + lane.rate_at), running=queue.busy_of[place]
+            )
+            for place, lane in queue.lanes.items()
+        }
 
     def _worker(self, place: int) -> WorkerStats:
         queue = self.queue

@@ -59,6 +59,8 @@ class PoolCourse(Struct, frozen=True, kw_only=True):
     cost: float
     unplaced: str | None = None
     """Why slots that the pool wanted had no room on the nodes; None if there was always room."""
+    gate: str | None = None
+    """What held most jobs when most were queued, in words; None if they waited for slots."""
 
 
 class Simulated(Struct, frozen=True, kw_only=True):

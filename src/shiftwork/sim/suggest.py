@@ -3,8 +3,8 @@
 Pools are searched one by one, since they share nothing but the machines; the whole is simulated once more at the end.
 From the given options on, one option after the other is varied, and a value that is cheaper and meets the targets is
 kept. Cheaper means fewer slot-hours, by at least `WORTH`: a change that hardly helps is not
-worth its place in a configuration. A pool that misses its targets first gets more slots, until it meets them. One
-without a target has to stay as fast as it is.
+worth its place in a configuration. A pool that misses its targets first gets more slots, until it meets them; if that
+does not help, it keeps what it has. One without a target has to stay as fast as it is.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from shiftwork.core.model.workers import PoolConfig
+from shiftwork.sim.fixed_size import FAST_ENOUGH
 from shiftwork.sim.scenario import Configuration, Scenario, Target
 from shiftwork.sim.simulate import Day, simulate
 from shiftwork.sim.simulated import MAY_WAIT_LONGER, Simulated, missed, waits_of
@@ -25,8 +26,6 @@ WORTH: Final = 0.005
 """The share of its slot-hours that a change of a pool must save."""
 MOST_RAISES: Final = 8
 """How often the maximum of a pool that misses its targets is raised by a quarter."""
-FAST_ENOUGH: Final = 1.0
-"""A pool without a target must stay as fast as it is; waits below this many seconds count as equal."""
 SUGGESTED: Final = "suggested"
 """The name of the configuration that the search finds."""
 
@@ -100,13 +99,15 @@ class _PoolSearch:
         """Search, and yield now and then how much is done."""
         if not self._scenario.targets:
             self._demand_what_is()
-        self._hours = self._hours_of(self.best)
+        given, self._hours = self.best, self._hours_of(self.best)
         for _ in range(MOST_RAISES):
             if self._hours is not None:
                 break
             self.best = replace(self.best, bounds={}, max_workers=ceil(self.best.max_workers * 1.25))
             self._hours = self._hours_of(self.best)
             yield 0.0
+        if self._hours is None:
+            self.best = given  # more slots do not help: gates hold the jobs, or the machines are full
         for place, vary in enumerate(VARIATIONS):
             self._try(vary)
             yield (place + 1) / len(VARIATIONS)

@@ -9,7 +9,7 @@ from msgspec import Struct, structs
 
 from shiftwork.core.model.jobs import JobPriority
 from shiftwork.core.observing.run_histograms import OLD_BOUNDS, from_old
-from shiftwork.core.options.value_checks import parse_memory
+from shiftwork.core.options.value_checks import parse_memory, parse_rate
 from shiftwork.core.words import seconds_in
 from shiftwork.errors import ConfigurationError, nearest
 from shiftwork.sim.scenario import Burst, NodeGroup, RunTime, Target, Traffic
@@ -102,6 +102,8 @@ class WorkerTable(Struct, forbid_unknown_fields=True):
     spread: Literal["poisson", "even"] = "poisson"
     failing: float = 0.0
     max_retries: int = 3
+    rate_limit: str | None = None
+    max_running: int | None = None
     bursts: list[BurstTable] = []
 
     def made(self, *, start: float, zone: ZoneInfo, length: float) -> Traffic:
@@ -116,6 +118,15 @@ class WorkerTable(Struct, forbid_unknown_fields=True):
         if self.max_retries < 0:
             message = f"max_retries must be at least 0, not {self.max_retries}"
             raise ConfigurationError(message)
+        if self.max_running is not None and self.max_running < 1:
+            message = f"max_running must be at least 1, not {self.max_running}"
+            raise ConfigurationError(message)
+        if self.rate_limit is not None:
+            try:
+                parse_rate(self.rate_limit)
+            except ConfigurationError as error:
+                message = f"rate_limit {error}"
+                raise ConfigurationError(message) from None
         return Traffic(
             pool=self.pool,
             priority=_priority(self.priority),
@@ -124,6 +135,8 @@ class WorkerTable(Struct, forbid_unknown_fields=True):
             run=self._run(),
             failing=self.failing,
             max_retries=self.max_retries,
+            rate_limit=self.rate_limit,
+            max_running=self.max_running,
             bursts=tuple(burst.made(start=start, zone=zone, length=length) for burst in self.bursts),
         )
 

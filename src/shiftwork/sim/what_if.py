@@ -1,11 +1,12 @@
 """What would other bounds have done yesterday? The last day of one pool, simulated again.
 
 The day is known by the minute: how many attempts became due, how many slots there were, how many jobs waited. The
-simulation gets these arrivals and the histogram of the pool's run times. The machines are those of now, and the pool
-has them to itself. Like `shiftwork plan`, it does not look ahead.
+simulation gets these arrivals and the histogram of the pool's run times. Workers with a limit of their own get the
+share of each minute's arrivals that they had in its hour; the others are simulated as one. The machines are those of
+now, and the pool has them to itself. Like `shiftwork plan`, it does not look ahead.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -18,7 +19,16 @@ from shiftwork.core.scaling.system_record import SystemRecord
 from shiftwork.core.words import counted
 from shiftwork.errors import HistoryError
 from shiftwork.sentences import sentence
-from shiftwork.sim.recorded import LEAST_MINUTES, guessed_node, node_groups, run_counts, run_time
+from shiftwork.sim.recorded import (
+    LEAST_MINUTES,
+    guessed_node,
+    limited,
+    mean_seconds,
+    node_groups,
+    run_counts,
+    run_time,
+    sums_of,
+)
 from shiftwork.sim.scenario import Configuration, RunTime, Scenario, Traffic
 from shiftwork.sim.scenario_limits import MOST_ATTEMPTS, refuse_size
 from shiftwork.sim.simulate import simulate
@@ -101,12 +111,40 @@ def _scenario(day: PoolDay, pool: PoolConfig, record: SystemRecord) -> Scenario:
         length=len(day.minutes) * MINUTE,
         nodes=node_groups(machines) if machines else {"node": guessed_node([pool])},
         configurations={
-            TRIED: Configuration(
-                pools={pool.name: pool},
-                workers={TRIED: Traffic(pool=pool.name, arrivals=tuple(map(float, day.arrivals)), run=day.run)},
-            )
+            TRIED: Configuration(pools={pool.name: pool}, workers=_workers(day, pool.name, record)),
         },
     )
+
+
+def _workers(day: PoolDay, pool: str, record: SystemRecord) -> dict[str, Traffic]:
+    """Return the jobs of the workers that have a limit, and those of all others as `TRIED`."""
+    sums = sums_of(record.hours)
+    mine = {name: one for name, one in record.workers.items() if one.pool == pool and name in sums}
+    limits = {name: limited(one) for name, one in mine.items()}
+    shares = {name: _shares(day, name, mine, record) for name, limit in limits.items() if limit}
+    found = {
+        f"{TRIED} {name}": Traffic(
+            pool=pool,
+            arrivals=tuple(n * part for n, part in zip(day.arrivals, share, strict=True)),
+            run=run_time(mean_seconds([sums[name]]), run_counts(record.hours).get(pool)),
+            **limits[name],
+        )
+        for name, share in shares.items()
+    }
+    left = [1.0 - sum(parts) for parts in zip(*shares.values(), strict=True)] or [1.0] * len(day.arrivals)
+    others = [sums[name] for name in mine if name not in shares]
+    run = run_time(mean_seconds(others), run_counts(record.hours).get(pool)) if shares and others else day.run
+    arrivals = tuple(n * max(0.0, part) for n, part in zip(day.arrivals, left, strict=True))
+    return {TRIED: Traffic(pool=pool, arrivals=arrivals, run=run)} | found
+
+
+def _shares(day: PoolDay, worker: str, mine: Collection[str], record: SystemRecord) -> list[float]:
+    """Return which share of the pool's arrivals of each minute is this worker's: that of the hour."""
+    by_hour = {}
+    for hour in record.hours:
+        arrived = {name: max(0, one.arrived) for name, one in hour.workers.items() if name in mine}
+        by_hour[hour.number] = arrived.get(worker, 0) / (sum(arrived.values()) or 1)
+    return [by_hour.get(int((day.start + place * MINUTE) // HOUR), 0.0) for place in range(len(day.minutes))]
 
 
 def _by_minute(pool: str, moments: Sequence[Moment], start: float, end: float) -> list[Point | None]:

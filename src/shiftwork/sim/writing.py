@@ -20,8 +20,9 @@ WIDE: Final = 100
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 """A key that needs no quotes."""
 HOW: Final = (
-    "Jobs come at random within each hour. Schedules, dependencies, conflicts and rate limits of workers are not part "
-    "of a scenario. Add price_per_core_hour, and [targets.NAME] with wait_p95_seconds, to compare and to suggest."
+    "Jobs come at random within each hour. Schedules, dependencies, conflicts, concurrency keys and breakers of "
+    "workers are not part of a scenario. Add price_per_core_hour, and [targets.NAME] with wait_p95_seconds, to compare "
+    "and to suggest."
 )
 
 
@@ -93,6 +94,8 @@ def _worker(traffic: Traffic) -> dict[str, Any]:
         "run_seconds": _run(traffic.run),
         "failing": traffic.failing,
         "max_retries": traffic.max_retries,
+        **({} if traffic.rate_limit is None else {"rate_limit": traffic.rate_limit}),
+        **({} if traffic.max_running is None else {"max_running": traffic.max_running}),
     }
 
 

@@ -1,4 +1,4 @@
-"""Reads the small records of any store, and changes one by compare-and-set: the one loop that does it.
+"""Reads the docs of any store, and changes one by compare-and-set: the one loop that does it.
 
 How a store keeps them is in its own `docs`; which kinds exist, and their encoding, in `shiftwork.core.doc_kinds`.
 """

@@ -250,7 +250,7 @@ class Store(Protocol):
     async def drop(self, name: str, holder: str) -> None:
         """Give the place back, if the holder has it."""
 
-    # ── small versioned records ──────────────────────────────────────────────────────────────────────────────────
+    # ── docs ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def docs(self, *kinds: str) -> list[Doc]:
         """Return all docs of these kinds, or of every kind if none is named, by kind and name."""

@@ -33,6 +33,9 @@ class LazyStore:
     it: the node claims for them, and writes their outcomes. Importing psycopg alone takes half as long as all the rest.
     """
 
+    recorder = None
+    """A layer that records is around this one."""
+
     def __init__(self, make: Callable[[], Store]) -> None:
         self._make = make
         self._made: Store | None = None
@@ -49,6 +52,8 @@ class LazyStore:
 if TYPE_CHECKING:
     from shiftwork.store.memory import MemoryStore
 
+Layer = Callable[[Store], Store]
+"""Puts something around a store that is not open yet."""
 SCHEMES: Final = ("memory", "sqlite", "redis", "rediss", "redis+cluster", "redis+sentinel", "postgresql")
 REDIS: Final = ("redis", "rediss", "redis+cluster", "redis+sentinel")
 SQLITE_OPTIONS: Final[dict[str, tuple[str, ...] | None]] = {"synchronous": ("off", "normal", "full", "extra")}
@@ -70,21 +75,23 @@ _naming: Final = Lock()
 _lazy: Final = Event()
 
 
-def store_of(given: Any, *, namespace: str = "default", keys: Sequence[str] = ()) -> Store:
+def store_of(given: Any, *, namespace: str = "default", keys: Sequence[str] = (), layer: Layer | None = None) -> Store:
     """Return the store that a program names: by a URL, or itself. Raises `UnknownStoreError` for anything else."""
     if isinstance(given, str):
-        return open_store(given, namespace=namespace, keys=keys)
+        return open_store(given, namespace=namespace, keys=keys, layer=layer)
     if not isinstance(given, type) and all(hasattr(given, method) for method in ("add", "claim", "finish")):
-        return encrypted(given, keys, namespace)
+        return encrypted(given if layer is None else layer(given), keys, namespace)
     raise UnknownStoreError(f"the first argument is the store, a URL or a store, not {given!r}; {_instead(given)}")
 
 
-def opening_again(given: Any, *, namespace: str, keys: Sequence[str]) -> Callable[[], Store] | None:
+def opening_again(
+    given: Any, *, namespace: str, keys: Sequence[str], layer: Layer | None = None
+) -> Callable[[], Store] | None:
     """Return a function that makes the same store in a forked process; None for one in memory, or without a URL."""
     scheme = given.partition(":")[0].lower() if isinstance(given, str) else "memory"
     if scheme == "memory":
         return None
-    return partial(open_store, _from_the_root(given), namespace=namespace, keys=keys)
+    return partial(open_store, _from_the_root(given), namespace=namespace, keys=keys, layer=layer)
 
 
 def _instead(given: Any) -> str:
@@ -97,11 +104,16 @@ def _instead(given: Any) -> str:
     return "for example 'sqlite:///shiftwork.db'"
 
 
-def open_store(url: str, *, namespace: str = "default", keys: Sequence[str] = ()) -> Store:
-    """Return the store that a URL names, encrypted if there are keys. Nothing is connected or created before `open`."""
+def open_store(url: str, *, namespace: str = "default", keys: Sequence[str] = (), layer: Layer | None = None) -> Store:
+    """Return the store that a URL names, encrypted if there are keys. Nothing is connected or created before `open`.
+
+    `layer` puts something around the store itself, inside what encrypts.
+    """
     if _lazy.is_set() and not keys and not url.startswith("memory:"):
-        return cast("Store", LazyStore(partial(_bare_store, _from_the_root(url), namespace)))
-    return encrypted(_bare_store(url, namespace), keys, namespace)
+        store = cast("Store", LazyStore(partial(_bare_store, _from_the_root(url), namespace)))
+    else:
+        store = _bare_store(url, namespace)
+    return encrypted(store if layer is None else layer(store), keys, namespace)
 
 
 def _from_the_root(url: str) -> str:

@@ -7,7 +7,6 @@ conventions for messaging; the pool is the destination.
 """
 
 import logging
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -19,6 +18,7 @@ from msgspec.structs import replace
 
 from shiftwork.core.jobs.retry import TIMEOUT, End, EndKind, error_name
 from shiftwork.core.model.jobs import Claimed, NewJob
+from shiftwork.telemetry.trace_context import carried_from
 
 logger: Final = logging.getLogger("shiftwork")
 
@@ -27,10 +27,6 @@ _NO_EXCEPTION: Final = {EndKind.TIMED_OUT: TIMEOUT[0]}
 """The exception for which an end counts that is none; any other end has its own name."""
 _HEADERS: Final = ("traceparent", "tracestate")
 _ID_LENGTH: Final = 32
-_LONGEST_STATE: Final = 512
-_TRACEPARENT: Final = re.compile(
-    r"(?P<version>[0-9a-f]{2})-(?P<trace>[0-9a-f]{32})-(?P<span>[0-9a-f]{16})-(?P<flags>[0-9a-f]{2})(?P<more>-.*)?"
-)
 _caller: Final[ContextVar[str | None]] = ContextVar("shiftwork_caller", default=None)
 
 
@@ -91,24 +87,15 @@ def _created(trace: Any, jobs: Sequence[NewJob]) -> dict[str, str | None]:
 @contextmanager
 def continuing(traceparent: str | None, tracestate: str | None) -> Iterator[None]:
     """Let jobs that are added inside continue the trace of these request headers. Invalid headers are ignored."""
-    found = _TRACEPARENT.fullmatch((traceparent or "").strip())
-    if found is None or not _is_valid(found):
+    carried = carried_from(traceparent, tracestate)
+    if carried is None:
         yield
         return
-    state = (tracestate or "").strip()
-    parent = f"00-{found['trace']}-{found['span']}-{found['flags']}"
-    valid = state.isascii() and state.isprintable() and 0 < len(state) <= _LONGEST_STATE
-    token = _caller.set(f"{parent} {state}" if valid else parent)
+    token = _caller.set(carried)
     try:
         yield
     finally:
         _caller.reset(token)
-
-
-def _is_valid(found: re.Match[str]) -> bool:
-    """Check what the pattern does not: version 00 ends with its flags, later versions may have more, ff is invalid."""
-    known = found["more"] is None if found["version"] == "00" else found["version"] != "ff"
-    return known and bool(found["trace"].strip("0")) and bool(found["span"].strip("0"))
 
 
 class RunSpan:

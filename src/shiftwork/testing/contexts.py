@@ -164,6 +164,9 @@ class MadeSteps:
         self.names.append(name)
         return None
 
+    def called(self, name: str) -> None:
+        """Do nothing: nothing is recorded."""
+
     def failed(self, name: str, error: BaseException, started_at: float) -> None:
         """Do nothing: the step has raised."""
 

@@ -18,10 +18,14 @@ RUNBOOK: Final = "docs/how-to/runbook"
 
 _REMEDIES: Final[Mapping[str, Callable[[str], str]]] = {
     "worker_disabled": lambda name: sentence("fix the cause, then: shiftwork enable {worker}", worker=name),
-    "worker_failing": lambda name: f"see the error: shiftwork jobs --worker {name}, then shiftwork job ID",
+    "worker_failing": lambda name: sentence(
+        "see the error: shiftwork jobs --worker {worker}, then shiftwork job ID", worker=name
+    ),
     "pool_paused": lambda name: sentence("when it may continue: shiftwork resume {pool}", pool=name),
-    "no_leader": lambda _: "start a node: shiftwork run MODULE:NAME",
-    "dead_letters": lambda _: "see why: shiftwork dead; then shiftwork retry --dead, or shiftwork discard --dead",
+    "no_leader": lambda _: sentence("start a node: shiftwork run MODULE:NAME"),
+    "dead_letters": lambda _: sentence(
+        "see why: shiftwork dead; then shiftwork retry --dead, or shiftwork discard --dead"
+    ),
 }
 
 

@@ -305,7 +305,7 @@ def _missing(queue: QueueAhead, waits: Sequence[Obstacle]) -> str:
         return series("; ", endless) if endless else sentence("it is held back")
     unknown = unknown_runs(queue)
     if unknown:
-        named = " and ".join(unknown[:_NAMED])
+        named = series(" and ", unknown[:_NAMED])
         return sentence("no run of {worker} has ended yet, so it is not known how long one takes", worker=named)
     if queue.slots[-1][1] <= 0:
         return sentence("no slot of its pool runs its worker, and none is about to start")
@@ -334,7 +334,7 @@ def _basis(place: Position | None, queue: QueueAhead, starts_in: float, waits: S
         yield sentence("a run of {worker} takes {time} on average", worker=worker, time=seconds(usual))
     untimed = sorted({line.worker for line in lines if line.running and line.run_seconds is None})
     if untimed:
-        named = " and ".join(untimed[:_NAMED])
+        named = series(" and ", untimed[:_NAMED])
         yield sentence("no run of {worker} has ended yet, so when those that run will end is a guess", worker=named)
     for line in lines:
         if (ran := line.overdue(queue.now)) is not None:

@@ -15,7 +15,7 @@ from shiftwork.views.overview import NodeView, PoolView
 
 
 class Glance(Struct, frozen=True, kw_only=True):
-    """What runs, at one moment."""
+    """What runs; its parts are read side by side."""
 
     at: float
     store: str

@@ -1,7 +1,7 @@
 """Metrics in the text format of Prometheus, from the counts in the store.
 
-A job is counted in the store in the same step in which it is settled. So nothing is added up here, nothing is lost when
-a process ends, and every process returns the numbers of all of them: scrape one, not each.
+A job is counted in the store in the same step in which its outcome is written. So nothing is added up here, nothing is
+lost when a process ends, and every process returns the numbers of all of them: scrape one, not each.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -119,6 +119,17 @@ def _jobs(seen: Overview) -> Iterator[Metric]:
     yield Metric("shiftwork_jobs", "gauge", "Jobs that have not ended, and dead ones, by status.", jobs)
     waited = _by_pool(seen, lambda pool: pool.oldest_wait_seconds or 0.0)
     yield Metric("shiftwork_oldest_wait_seconds", "gauge", "How long the first job of the queue has been due.", waited)
+    held = [
+        ({"pool": pool.name, "gate": one.gate.code, "by": one.gate.by}, float(one.jobs))
+        for pool in seen.pools
+        if (one := seen.held.get(pool.name)) is not None
+    ]
+    yield Metric(
+        "shiftwork_backlog_held_jobs",
+        "gauge",
+        "Queued jobs that gates hold, by the gate that holds most of the pool's.",
+        held,
+    )
     added = _by_pool(seen, lambda pool: pool.stats.added)
     yield Metric("shiftwork_jobs_added_total", "counter", "Jobs added.", added)
     completed = _by_pool(seen, lambda pool: pool.stats.completed)
@@ -221,8 +232,8 @@ def _worker_states(views: Sequence[WorkerView], now: float) -> Iterator[Metric]:
     ends = [(labels, view.state.last_success) for labels, view in workers]
     success = [(labels, at) for labels, at in ends if at is not None]
     yield Metric("shiftwork_worker_last_success_timestamp_seconds", "gauge", "When a run last succeeded.", success)
-    expected = [(labels, success_expected(view.config, now)) for labels, view in workers if view.state.enabled]
-    wanted = [(labels, at) for labels, at in expected if at is not None]
+    expected = [(labels, view, success_expected(view.config, now)) for labels, view in workers if view.state.enabled]
+    wanted = [(labels, at) for labels, view, at in expected if at is not None and at >= (view.state.changed_at or 0.0)]
     yield Metric(
         "shiftwork_worker_success_expected_timestamp_seconds",
         "gauge",

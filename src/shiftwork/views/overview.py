@@ -10,13 +10,14 @@ from shiftwork.core.model.doc_types import Plan, PoolDoc
 from shiftwork.core.model.workers import Breaker, PoolConfig, WorkerConfig, WorkerState
 from shiftwork.core.observing.beats import Beat, InstanceRecord, slots_of
 from shiftwork.core.observing.pool_stats import PoolStats, Stats, WorkerStats
+from shiftwork.core.scaling.backlog import Held, held_of
 from shiftwork.core.scaling.bounds import Bounds, bounded, bounds_at
 from shiftwork.core.scaling.plan import totals
 from shiftwork.core.schedules.fire_times import describe
 from shiftwork.core.schedules.timing import Rescheduled
 from shiftwork.core.workers.admission import Facts, Lane
 from shiftwork.core.workers.breaker import BreakerState, BreakerStatus
-from shiftwork.views.snapshot import Snapshot, failing_on, hosting, leader_of, next_due
+from shiftwork.views.snapshot import Snapshot, backlogs, failing_on, hosting, leader_of, next_due
 
 
 class WorkerView(Struct, frozen=True, kw_only=True):
@@ -136,7 +137,7 @@ class BreakerView(Struct, frozen=True, kw_only=True):
 
 
 class Overview(Struct, frozen=True, kw_only=True):
-    """Everything, at one moment."""
+    """Everything that a page shows; its parts are read side by side, see `Snapshot`."""
 
     at: float
     store: str
@@ -149,6 +150,8 @@ class Overview(Struct, frozen=True, kw_only=True):
     workers: list[WorkerView]
     breakers: dict[str, BreakerView]
     """Every breaker that guards a worker, or did, by name."""
+    held: dict[str, Held]
+    """What gates hold of each pool's queued jobs, if they hold any."""
 
 
 def overview_of(seen: Snapshot, health: Health, *, store: str) -> Overview:
@@ -169,6 +172,7 @@ def overview_of(seen: Snapshot, health: Health, *, store: str) -> Overview:
             for name, config in sorted(seen.workers.items())
         ],
         breakers=breaker_views(seen.facts, seen.workers, seen.at),
+        held={pool: held for pool, these in backlogs(seen, nodes).items() if (held := held_of(these)) is not None},
     )
 
 

@@ -25,7 +25,7 @@ from shiftwork.core.model.workers import PoolConfig, WorkerConfig, WorkerExecuti
 from shiftwork.core.observing.beats import Beat, InstanceRecord, NodeBeat, slots_of
 from shiftwork.core.observing.pool_stats import ExpiredLately, PoolStats, Stats, WorkerStats
 from shiftwork.core.observing.run_histograms import long_runs
-from shiftwork.core.scaling.backlog import Gate, backlog, main_gate
+from shiftwork.core.scaling.backlog import Backlog, backlog, main_gate, unserved
 from shiftwork.core.scaling.bounds import bounded
 from shiftwork.core.schedules.fire_times import Cursor, pause, upcoming
 from shiftwork.core.schedules.timing import Rescheduled
@@ -179,11 +179,35 @@ def _instance_facts(known: InstanceRecord, strays: Mapping[str, Strays], lease_s
 
 def _pool_facts(seen: Snapshot, nodes: Sequence[Beat]) -> list[PoolFacts]:
     superseded, slots = _superseded(seen), _slots(seen)
-    by_pool = _workers_by_pool(seen)
+    by_pool, held = _workers_by_pool(seen), backlogs(seen, nodes)
     return [
-        _pool_fact(name, seen, nodes, by_pool.get(name, ()), superseded=superseded[name], slots=slots[name])
+        _pool_fact(
+            name,
+            seen,
+            nodes,
+            by_pool.get(name, ()),
+            superseded=superseded[name],
+            slots=slots[name],
+            held=held.get(name, ()),
+        )
         for name in {*seen.pools, *seen.stats.pools}
     ]
+
+
+def backlogs(seen: Snapshot, nodes: Sequence[Beat]) -> dict[str, list[Backlog]]:
+    """Return what holds the queued jobs of each worker that has any, by pool. `nodes`: the beats of live nodes."""
+    there, slots = {worker for beat in nodes for worker in beat.workers}, _slots(seen)
+    found: dict[str, list[Backlog]] = {}
+    for pool, workers in _workers_by_pool(seen).items():
+        numbers = {name: one for name in workers if (one := seen.stats.workers[name]).queued}
+        full = seen.stats.pools.get(pool, PoolStats()).processing >= slots[pool]
+        found[pool] = [
+            backlog(name, one, seen.facts, seen.at, full=full)
+            if name in there or not nodes
+            else unserved(name, one.queued)
+            for name, one in numbers.items()
+        ]
+    return found
 
 
 def _slots(seen: Snapshot) -> Counter[str]:
@@ -218,7 +242,14 @@ def _superseded(seen: Snapshot) -> Counter[str]:
 
 
 def _pool_fact(
-    name: str, seen: Snapshot, nodes: Sequence[Beat], workers: Sequence[str], *, superseded: int, slots: int
+    name: str,
+    seen: Snapshot,
+    nodes: Sequence[Beat],
+    workers: Sequence[str],
+    *,
+    superseded: int,
+    slots: int,
+    held: Iterable[Backlog],
 ) -> PoolFacts:
     change, stats = seen.facts.pools.get(name) or PoolDoc(), seen.stats.pools.get(name) or PoolStats()
     config = bounded(seen.pools.get(name) or PoolConfig(name=name, min_workers=0), change, seen.at)
@@ -237,7 +268,7 @@ def _pool_fact(
         served_until=None if name in seen.facts.served else _served_until(name, seen),
         slots=slots,
         running=stats.processing,
-        gate=_gate_of(workers, seen, full=stats.processing >= slots),
+        gate=main_gate(held),
         newest_start=max((one.newest for one in runs), default=None),
         usual_seconds=max((one.usual for one in runs if one.usual is not None), default=None),
         long_seconds=max((one.long for one in runs if one.long is not None), default=None),
@@ -283,21 +314,13 @@ def _runs_of(workers: Sequence[str], seen: Snapshot) -> list[_Runs]:
     return found
 
 
-def _gate_of(workers: Sequence[str], seen: Snapshot, *, full: bool) -> Gate | None:
-    """Return the gate that holds most of what is queued for these workers, if one does."""
-    stats = seen.stats.workers
-    return main_gate(
-        backlog(name, stats[name], seen.facts, seen.at, full=full) for name in workers if stats[name].queued
-    )
-
-
 def hosting(pool: PoolConfig, nodes: Iterable[Beat], plan: Plan) -> Hosting:
     """Return whether any of these nodes could run workers of the pool."""
     there = [(beat, beat.machine) for beat in nodes if beat.machine is not None]
     knowing = [(beat, machine) for beat, machine in there if pool.name in machine.pools]
     fit = [beat for beat, machine in knowing if {*pool.labels} <= {*machine.labels}]
     if not fit:
-        return "labels" if knowing else "unknown" if there else "nobody"
+        return "labels" if knowing else "unknown" if there else "no_node"
     return "ready" if any(beat.node not in plan.drained and beat.status != "draining" for beat in fit) else "drained"
 
 

@@ -218,7 +218,7 @@ async def _read(request: Request, route: Route, found: dict[str, str], visitor: 
     given: dict[str, Any] = {}
     if route.method == "POST":
         given |= route.read_body(await read_body(request, route.most_bytes))
-    given |= route.read_path(found) | route.read_headers(request.headers)
+    given |= route.read_path(found) | route.read_headers(request.headers.items())
     given |= route.read_query(request.scope.get("query_string", b"").decode("latin-1"))
     return given | ({"visitor": visitor} if route.visitor else {})
 

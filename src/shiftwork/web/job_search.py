@@ -86,6 +86,8 @@ async def by_payload(control: Control, wanted: Mapping[str, Any], part: str) -> 
 
 async def waiting_for_signals(control: Control, wanted: Mapping[str, Any], part: str | None) -> JobsPage:
     """Return jobs whose functions wait for a signal, and have this text in their payload if one is given."""
+    if JobStatus.SCHEDULED not in wanted.get("status", (JobStatus.SCHEDULED,)):
+        return JobsPage([], None)  # such a job is handed back, and scheduled until the signal comes
     asked = dict(wanted) | {"status": [JobStatus.SCHEDULED]}
 
     def fits(job: Job[Any]) -> bool:

@@ -36,7 +36,7 @@ _REFUSALS: Final = {
 }
 _NOTHING: Final = {"type": "object", "additionalProperties": False}
 """The body of a change without parameters: an empty object, so that the request is JSON."""
-_READING: Final = ("400", "401", "403", "404", "429", "503")
+_READING: Final = ("400", "401", "403", "404", "409", "429", "503")
 
 
 @cache

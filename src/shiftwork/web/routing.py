@@ -7,7 +7,7 @@ The types decide what is accepted, and the OpenAPI document is made from them; t
 """
 
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from http import HTTPStatus
 from inspect import cleandoc
 from types import NoneType, UnionType
@@ -115,10 +115,13 @@ class Route(Struct, frozen=True, kw_only=True):
         except MsgspecError as error:
             raise Refused(HTTPStatus.NOT_FOUND, f"not found: {error}") from None
 
-    def read_headers(self, given: Mapping[str, str]) -> dict[str, Any]:
-        """Return the headers that the route reads, checked."""
+    def read_headers(self, given: Iterable[tuple[str, str]]) -> dict[str, Any]:
+        """Return the headers that the route reads, checked. One that comes several times is a list with commas."""
+        lines: dict[str, list[str]] = {}
+        for name, value in given:
+            lines.setdefault(name, []).append(value)
         return {
-            name: _read(header, given[header], kind) if (header := HEADERS[name]) in given else None
+            name: _read(header, ",".join(lines[header]), kind) if (header := HEADERS[name]) in lines else None
             for name, kind in self.headers.items()
         }
 

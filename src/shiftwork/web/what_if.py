@@ -1,7 +1,7 @@
 """What other bounds of a pool would have done in the last day: simulated one at a time, off the event loop."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from http import HTTPStatus
 from typing import Final
 
@@ -14,7 +14,8 @@ from shiftwork.core.scaling.bounds import bounds_at
 from shiftwork.core.scaling.system_record import SystemRecord
 from shiftwork.core.words import counted
 from shiftwork.errors import UnknownPoolError, nearest
-from shiftwork.sentences import sentence
+from shiftwork.sentences import sentence, series
+from shiftwork.sim.recorded import LISTED, unsimulated
 from shiftwork.sim.simulated import PoolCourse
 from shiftwork.sim.what_if import PoolDay, pool_day, tried, what_if
 from shiftwork.views.formats import past_iso
@@ -132,7 +133,7 @@ def answer(record: SystemRecord, pool: str, bounds: TriedBounds) -> WhatIfAnswer
             waits=WaitPercentiles(p95=course.waits.p95, p99=course.waits.p99),
         ),
         scaling_steps=len(course.steps),
-        notes=_notes(day, course),
+        notes=_notes(day, course, unsimulated(one for one in record.workers.values() if one.pool == pool)),
     )
 
 
@@ -156,7 +157,8 @@ def _minutes(day: PoolDay, begin: float, end: float) -> list[Point]:
     return [one for one in day.minutes[first:last] if one is not None]
 
 
-def _notes(day: PoolDay, course: PoolCourse) -> list[str]:
+def _notes(day: PoolDay, course: PoolCourse, free: Sequence[str]) -> list[str]:
+    """`free`: the workers whose other gates hold nothing back in a simulation."""
     notes = []
     if len(day.minutes) - day.unknown < 24 * 60 - 60:
         known = counted((len(day.minutes) - day.unknown) // 60, "hour")
@@ -166,6 +168,11 @@ def _notes(day: PoolDay, course: PoolCourse) -> list[str]:
             notes.append(sentence("Only {time} of the last day are known.", time=known))
     if course.left > course.most_slots:
         notes.append(sentence("{jobs} would still wait or run.", jobs=counted(course.left, "job")))
+    if free:
+        workers = series(", ", [*free[:LISTED], sentence("{n} more", n=len(free) - LISTED)] if free[LISTED:] else free)
+        notes.append(
+            sentence("Concurrency keys and breakers are not simulated; some are on: {workers}.", workers=workers)
+        )
     if course.unplaced:
         notes.append(sentence("The machines of now have no room for all slots: {why}.", why=course.unplaced))
     return notes

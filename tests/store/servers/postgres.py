@@ -93,15 +93,15 @@ class Server:
     def __init__(self, binaries: Path, settings: Mapping[str, str] = SETTINGS) -> None:
         self._binaries = binaries
         self._settings = settings
-        self._folder = Path(tempfile.mkdtemp(prefix="shiftwork-postgres-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="shiftwork-postgres-"))
         self._process: subprocess.Popen[bytes] | None = None
         self._who = _as_nobody()
         if self._who:
-            self._folder.chmod(0o755)
-            os.chown(self._folder, NOBODY, NOBODY)
-        _make_data(binaries, self._folder / "data", self._who)
+            self.folder.chmod(0o755)
+            os.chown(self.folder, NOBODY, NOBODY)
+        _make_data(binaries, self.folder / "data", self._who)
         # All users need a password, except the one of the tests.
-        rules = self._folder / "data" / "pg_hba.conf"
+        rules = self.folder / "data" / "pg_hba.conf"
         rules.write_text("local all shiftwork trust\nlocal all all scram-sha-256\n")
 
     @property
@@ -110,16 +110,16 @@ class Server:
 
     def url_of(self, database: str, user: str = "shiftwork") -> str:
         """Return the URL of one of its databases."""
-        return f"postgresql://{user}@{quote(str(self._folder), safe='')}/{database}"
+        return f"postgresql://{user}@{quote(str(self.folder), safe='')}/{database}"
 
     @property
     def socket(self) -> str:
         """The path of the socket on which it listens."""
-        return str(self._folder / ".s.PGSQL.5432")
+        return str(self.folder / ".s.PGSQL.5432")
 
     def make_standby(self) -> None:
         """Make it a read-only standby from the next start on."""
-        mark = self._folder / "data" / "standby.signal"
+        mark = self.folder / "data" / "standby.signal"
         mark.touch()
         if self._who:
             os.chown(mark, NOBODY, NOBODY)
@@ -131,11 +131,11 @@ class Server:
 
     def start(self) -> None:
         settings = [part for name, value in self._settings.items() for part in ("-c", f"{name}={value}")]
-        command = [str(self._binaries / "postgres"), "-D", str(self._folder / "data"), "-k", str(self._folder)]
-        log = (self._folder / "log").open("ab")
+        command = [str(self._binaries / "postgres"), "-D", str(self.folder / "data"), "-k", str(self.folder)]
+        log = (self.folder / "log").open("ab")
         with log:
             self._process = subprocess.Popen(
-                [*command, *settings], stdout=log, stderr=log, cwd=self._folder, start_new_session=True, **self._who
+                [*command, *settings], stdout=log, stderr=log, cwd=self.folder, start_new_session=True, **self._who
             )
         deadline = time.monotonic() + PATIENCE
         while True:
@@ -143,7 +143,7 @@ class Server:
                 psycopg.connect(self.url, connect_timeout=5).close()
             except psycopg.OperationalError:
                 if self._process.poll() is not None or time.monotonic() > deadline:
-                    raise AssertionError((self._folder / "log").read_text()) from None
+                    raise AssertionError((self.folder / "log").read_text()) from None
                 self._process_pause()
             else:
                 return
@@ -164,7 +164,7 @@ class Server:
 
     def remove(self) -> None:
         self.stop()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 _running: Final[dict[str, Server]] = {}

@@ -94,6 +94,7 @@ export interface BulkFilter {
   worker?: string | null;
   pool?: string | null;
   key?: string | null;
+  flow?: string | null;
   tag?: string | null;
   error?: string | null;
   created_after?: string | null;
@@ -297,7 +298,10 @@ export interface FlowChanged {
   changed: number;
 }
 
-/** A page of flows, newest first. `next_after` is the `after` of the next page, and null at the end. */
+/**
+ * A page of flows, newest first. `next_after` is the `after` of the next page, and null at the end. A search
+ * takes a moment, no longer: fewer flows than `limit` does not mean that there are no more.
+ */
 export interface FlowsAnswer {
   flows: Flow[];
   next_after: string | null;
@@ -1197,6 +1201,9 @@ export interface WorkersAnswer {
 
 /** What `flows` asks for; null is the same as nothing. */
 export interface FlowsQuery {
+  state?: "broken" | "cancelled" | "completed" | "running" | null;
+  worker?: string | null;
+  tag?: string | null;
   after?: string | null;
   limit?: number | null;
 }
@@ -1289,8 +1296,8 @@ export abstract class Operations {
   }
 
   /** Cancel all jobs of a flow that have not ended. */
-  cancelFlow(id: string, options: CallOptions = {}): Promise<FlowChanged> {
-    return this.send("POST", `flows/${segment(id)}/cancel`, { body: {} }, options);
+  cancelFlow(id: string, body: Reason = {}, options: CallOptions = {}): Promise<FlowChanged> {
+    return this.send("POST", `flows/${segment(id)}/cancel`, { body }, options);
   }
 
   /** Cancel a waiting job, or ask a running one to stop. */
@@ -1376,7 +1383,10 @@ export abstract class Operations {
     return this.send("GET", "graph", {}, options);
   }
 
-  /** Return every pool over time, or one: an hour in steps of seconds, a day in steps of a minute or more. */
+  /**
+   * Return every pool over time, or one: an hour in steps of seconds, a day in steps of a minute or more. A
+   * pool that is unknown, and never had a job, is an error.
+   */
   history(query: HistoryQuery = {}, options: CallOptions = {}): Promise<Series> {
     return this.send("GET", "history", { query }, options);
   }
@@ -1494,8 +1504,8 @@ export abstract class Operations {
   }
 
   /** Queue the dead and cancelled jobs of a flow again: it goes on from where it broke. */
-  retryFlow(id: string, options: CallOptions = {}): Promise<FlowChanged> {
-    return this.send("POST", `flows/${segment(id)}/retry`, { body: {} }, options);
+  retryFlow(id: string, body: Reason = {}, options: CallOptions = {}): Promise<FlowChanged> {
+    return this.send("POST", `flows/${segment(id)}/retry`, { body }, options);
   }
 
   /**
@@ -1526,7 +1536,10 @@ export abstract class Operations {
     return this.send("GET", `schedules/${segment(schedule)}`, {}, options);
   }
 
-  /** Return the stored schedules by name: what each runs, when, and its next ten fire times. */
+  /**
+   * Return the stored schedules by name: what each runs, when, and its next ten fire times. A worker that is
+   * unknown, and never had a job, is an error.
+   */
   schedules(query: SchedulesQuery = {}, options: CallOptions = {}): Promise<SchedulesAnswer> {
     return this.send("GET", "schedules", { query }, options);
   }

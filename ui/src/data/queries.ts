@@ -1,7 +1,7 @@
 /** The queries that the pages send. `live` refreshes them by the first word of their key. */
 
-import { keepPreviousData, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import type { BulkFilter, CallOptions, JobsQuery } from "shiftwork";
+import { keepPreviousData, type UseQueryOptions, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import type { BulkFilter, CallOptions, FlowsAnswer, FlowsQuery, JobsAnswer, JobsQuery } from "shiftwork";
 
 import { useToast } from "../parts/toast";
 import { inZone } from "../zone";
@@ -59,12 +59,13 @@ export const useGraph = () => useAsk("graph", "", (call) => api.graph(call));
 export const useJob = (id: string) => useAsk("jobs", `job ${id}`, (call) => api.job(id, call));
 export const useWhy = (id: string, enabled: boolean) =>
   useAsk("jobs", `why ${id}`, (call) => api.explanation(id, call), enabled);
-export function useFlows(after: string | null, limit: number) {
-  return useQuery({
-    queryKey: ["flows", after, limit],
-    queryFn: ({ signal }) => api.flows({ after, limit }, { signal }),
+export function flowsPage(filter: FlowsQuery, after: string | null, limit: number): UseQueryOptions<FlowsAnswer> {
+  const query: FlowsQuery = { ...filter, after, limit };
+  return {
+    queryKey: ["flows", "page", query],
+    queryFn: ({ signal }) => api.flows(query, { signal }),
     placeholderData: keepPreviousData,
-  });
+  };
 }
 export const useFlow = (id: string) => useAsk("flows", id, (call) => api.flow(id, call));
 export function useSchedules(worker: string, after: string | null, limit: number) {
@@ -89,14 +90,17 @@ export const useNodes = () => useAsk("nodes", "", (call) => api.nodes(call));
 /** What a page or a change in bulk selects. */
 export type JobFilter = JobsQuery & BulkFilter;
 
-export function useJobs(filter: JobsQuery, after: string | null, limit: number) {
+export function jobsPage(filter: JobsQuery, after: string | null, limit: number): UseQueryOptions<JobsAnswer> {
   const query: JobsQuery = { ...filter, after, limit };
-  return useQuery({
+  return {
     queryKey: ["jobs", "page", query],
     queryFn: ({ signal }) => api.jobs(query, { signal }),
     placeholderData: keepPreviousData,
-  });
+  };
 }
+
+export const useJobs = (filter: JobsQuery, after: string | null, limit: number) =>
+  useQuery(jobsPage(filter, after, limit));
 
 /** Runs an action, shows the result in a toast and refreshes the page. `null` marks an action that changes nothing. */
 export function useAct<T = unknown>(done: string | ((answer: T) => string) | null) {

@@ -4,7 +4,7 @@
  * 术语 (glossary); the same word everywhere:
  *
  *   job 任务 · queue 队列 · queued 排队 · retry 重试 · dead letter 死信 · dead-letter queue 死信队列
- *   worker (kept: it is a registered function, neither a process nor a thread) · pool 工作池 · slot 槽位 · process 进程
+ *   worker (kept: it is a registered function, neither a process nor a thread) · pool 工作池 · slot 槽位 · instance 实例 · process 进程 (of the operating system)
  *   node 节点 · leader 领导者 · heartbeat 心跳 · lease 租约 · fence 栅栏号 · store 存储 · breaker 熔断器
  *   orchestrator 编排器 · schedule 调度 (noun) · scheduled 定时 (a mode, and a job that is due later) · fire 触发 (by the clock) · trigger 触发 (by hand) · interval 间隔 · catch-up 补跑 · overlap 重叠
  *   flow 流程 · durable function 持久函数 · step 步骤 · signal 信号 · attempt 尝试 · payload 载荷 · result 结果
@@ -75,9 +75,11 @@ const chinese = {
   minutes: "分钟",
   seconds: "秒",
   "ends {time}": "{time}结束",
+  "the next job starts {time}": "下一个任务{time}启动",
   "{n} of {total}": "{n} / {total}",
   "{n} of {total} {total:job|jobs}": "{n} / {total} 个任务",
   "{n} of {total} busy": "{n} / {total} 忙碌",
+  "{n} of {total} running": "{n} / {total} 执行中",
   "{first}–{last} of {total}": "第 {first}–{last} 条，共 {total} 条",
   "{min} to {max}": "{min} 到 {max}",
   "{n} /s": "{n} /秒",
@@ -151,7 +153,6 @@ const chinese = {
   Next: "下一次",
   Newer: "较新",
   Older: "较旧",
-  Newest: "最新",
   "First page": "第一页",
   Loading: "加载中",
   "Loading…": "加载中…",
@@ -228,7 +229,6 @@ const chinese = {
   "Start a node that has it, give it as an alias to its successor, or cancel these jobs and forget it":
     "启动拥有它的节点，将它设为后继 worker 的别名，或者取消这些任务并遗忘它",
   "Resume it when it may continue": "可以继续时恢复运行",
-  "Check what holds its jobs back, and its bounds": "检查是什么拦住了任务，以及上下限",
 
   // ── 工作池 ──
   Pool: "工作池",
@@ -244,7 +244,8 @@ const chinese = {
   Slots: "槽位",
   slots: "槽位",
   Busy: "忙碌",
-  "✓ active": "✓ 运行中",
+  "✓ serving": "✓ 服务中",
+  "no instances": "没有实例",
   "‖ draining, {n} still running": "‖ 排空中，{n} 个仍在执行",
   "‖ paused, drained": "‖ 已暂停，已排空",
   "‖ paused": "‖ 已暂停",
@@ -252,11 +253,13 @@ const chinese = {
   "no room": "没有空间",
   "bounds set by hand": "上下限由人工设定",
   "Busy slots of {name}": "{name} 的忙碌槽位",
+  "Running jobs of {name}": "{name} 的执行中任务",
   "{wanted} wanted, {min}–{max} allowed": "需要 {wanted} 个，允许 {min}–{max} 个",
-  "{n} {n:process|processes}": "{n} 个进程",
+  "{n} {n:instance|instances}": "{n} 个实例",
   "{retrying} to retry, {waiting} waiting": "{retrying} 个待重试，{waiting} 个等待中",
   "{n} {n:attempt|attempts} failed": "{n} 次尝试失败",
   "Slots and queue depth": "槽位与队列长度",
+  Instances: "实例",
   Processes: "进程",
   "Scaling steps": "伸缩记录",
   About: "详情",
@@ -368,7 +371,6 @@ const chinese = {
   "{share} of {n} {n:run|runs} completed; half took less than {half}, the longest {longest}":
     "{n} 次运行中 {share} 完成；半数耗时少于 {half}，最长 {longest}",
   Policy: "策略",
-  Runs: "运行",
   Priority: "优先级",
   Timeout: "超时",
   Retries: "重试次数",
@@ -637,6 +639,9 @@ const chinese = {
   // ── 流程 ──
   "Jobs that need each other, newest first": "相互依赖的任务，最新的在前",
   "No flows": "没有流程",
+  "No matching flows": "没有匹配的流程",
+  "Page {page}, {n} {n:flow|flows}": "第 {page} 页，{n} 个流程",
+  "Page {page}, the last one, {n} {n:flow|flows}": "第 {page} 页（最后一页），{n} 个流程",
   "Calls that are added with enqueue_flow appear here.": "用 enqueue_flow 添加的调用会显示在这里。",
   "Progress of flow {id}": "流程 {id} 的进度",
   "added {time}": "添加于 {time}",
@@ -644,6 +649,10 @@ const chinese = {
   "List its jobs": "列出其任务",
   "Critical path": "关键路径",
   "critical path": "关键路径",
+  "Retry this flow?": "重试此流程？",
+  "Retry {n} {n:job|jobs}": "重试 {n} 个任务",
+  "Its dead and cancelled jobs are queued again, and it continues from there.":
+    "其死信任务和已取消的任务会重新排队，流程从那里继续。",
   "Cancel this flow?": "取消此流程？",
   "Cancel its jobs": "取消其任务",
   "All its jobs that have not ended are cancelled. Running ones are asked to stop.":
@@ -689,11 +698,11 @@ const chinese = {
   "{time} behind": "滞后 {time}",
   "{time} per call": "每次调用 {time}",
   "{host}, pid {pid}, {n} {n:core|cores}; can host {pools}": "{host}，pid {pid}，{n} 核；可承载 {pools}",
-  "Processes of {name}": "{name} 的进程",
-  "No processes": "没有进程",
-  "No process serves this pool now.": "目前没有进程服务此工作池。",
+  "Instances of {name}": "{name} 的实例",
+  "No instances": "没有实例",
+  "No instance serves this pool now.": "目前没有实例服务此工作池。",
   "The node is drained.": "节点已排空。",
-  "The leader starts processes here when there is work.": "有工作时，领导者会在此启动进程。",
+  "The leader starts instances here when there is work.": "有工作时，领导者会在此启动实例。",
   Pid: "Pid",
   "Running jobs": "执行中的任务",
   "Loop lag": "循环延迟",

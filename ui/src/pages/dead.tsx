@@ -86,7 +86,7 @@ function Group({ group }: { group: DeadGroup }) {
     error: group.error,
   });
   return (
-    <Panel flush>
+    <Panel row flush>
       <div className="flex flex-wrap items-center gap-x-4 gap-y-2 px-4 py-3">
         <div className="w-14 shrink-0 text-center">
           <div className="text-xl leading-tight font-semibold text-bad">{compact(group.count)}</div>
@@ -107,7 +107,7 @@ function Group({ group }: { group: DeadGroup }) {
           </div>
         </div>
         <div className="flex flex-wrap gap-1.5">
-          <Button small aria-expanded={open} onClick={() => setOpen(!open)}>
+          <Button small data-row-link="" aria-expanded={open} onClick={() => setOpen(!open)}>
             {open ? t("Hide") : t("Inspect")}
           </Button>
           <BulkButton small action="retry" filter={filter} label={t("Retry")} what={what} />

@@ -1,13 +1,20 @@
 import { Fragment, useState } from "react";
+import type { FlowsQuery } from "shiftwork";
 import { api } from "../data/client";
-import { useAct, useFlow, useFlows, useMay } from "../data/queries";
+import { useStillFlows } from "../data/held";
+import { useAct, useFlow, useMay, useWorkerNames } from "../data/queries";
 import type { Flow, WholeFlow } from "../data/types";
 import { rich, t } from "../language";
+import { READ_ONLY, Reason, reasonIn } from "../parts/actions";
 import { Answer, Badge, Button, Empty, Heading, Meter, Panel, StatusBadge, Time } from "../parts/basics";
 import { Ask } from "../parts/dialog";
 import { FlowView, MOST_BOXES, numbersOf } from "../parts/flow";
 import { brief } from "../parts/jobtable";
+import { NewAbove } from "../parts/newabove";
+import { Pager, usePages } from "../parts/pager";
+import { Typed } from "../parts/typed";
 import { Link, to, useParams } from "../router";
+import { ROW } from "../shortcuts";
 import { duration, spent } from "../words";
 
 const PAGE = 50;
@@ -24,64 +31,123 @@ function inWords(flow: Flow): string {
 }
 
 export function FlowsPage() {
-  const [params, change] = useParams();
-  const flows = useFlows(params.get("after"), PAGE);
+  const [params] = useParams();
+  const pages = usePages();
+  const filter = filterOf(params);
+  const filtered = Object.keys(filter).length > 0;
+  const flows = useStillFlows(filter, pages.after, PAGE);
   return (
     <>
       <Heading title={t("Flows")} about={t("Jobs that need each other, newest first")} />
       <Panel flush>
+        <Filters params={params} pick={pages.pick} />
         <Answer of={flows}>
-          {({ flows: seen, next_after }) =>
-            seen.length ? (
-              <>
+          {(page) => (
+            <>
+              {page.fresh > 0 && <NewAbove n={page.fresh} more={page.more} show={page.show} />}
+              {page.rows.length ? (
                 <ul className="divide-y divide-line">
-                  {seen.map((flow) => (
-                    <li key={flow.id} className="flex flex-wrap items-center gap-x-3 gap-y-1 px-3 py-2 text-sm">
-                      <Link className="link font-mono text-xs" href={to(["flows", flow.id])}>
-                        {brief(flow.id)}
-                      </Link>
-                      <span className="font-medium">{flow.worker}</span>
-                      {flow.tags.map((tag) => (
-                        <Badge key={tag} tone="plain">
-                          {tag}
-                        </Badge>
-                      ))}
-                      <StateBadge state={flow.state} />
-                      <span className="w-40">
-                        <Meter
-                          value={flow.ended}
-                          most={flow.jobs}
-                          label={t("Progress of flow {id}", { id: flow.id })}
-                        />
-                      </span>
-                      <span className="text-xs text-muted">{inWords(flow)}</span>
-                      <span className="ml-auto text-xs text-muted">
-                        <Time at={flow.created_at} />
-                      </span>
-                    </li>
+                  {page.rows.map((flow) => (
+                    <Row key={flow.id} flow={flow} gone={page.gone.has(flow.id)} />
                   ))}
                 </ul>
-                <p className="flex gap-2 p-2">
-                  {params.get("after") && (
-                    <Button small kind="quiet" onClick={() => change({ after: null })}>
-                      {t("Newest")}
-                    </Button>
-                  )}
-                  {next_after && (
-                    <Button small kind="quiet" onClick={() => change({ after: next_after })}>
-                      {t("Older")}
-                    </Button>
-                  )}
-                </p>
-              </>
-            ) : (
-              <Empty title={t("No flows")}>{t("Calls that are added with enqueue_flow appear here.")}</Empty>
-            )
-          }
+              ) : filtered || pages.after ? (
+                <Empty title={t("No matching flows")}>{t("Remove a filter, or look further back.")}</Empty>
+              ) : (
+                <Empty title={t("No flows")}>{t("Calls that are added with enqueue_flow appear here.")}</Empty>
+              )}
+              <div className="flex flex-wrap items-center gap-2 border-t border-line px-3 py-2 text-xs text-muted">
+                <span>{howMany(pages.number, page.rows.length, page.next_after)}</span>
+                {page.gone.size > 0 && (
+                  <span>{t("{n} in italics: no longer in this part of the list", { n: page.gone.size })}</span>
+                )}
+                {filtered && page.next_after && (
+                  <span>{t("The search stops after a moment; Older goes on with it.")}</span>
+                )}
+                <Pager pages={pages} next={page.next_after} />
+              </div>
+            </>
+          )}
         </Answer>
       </Panel>
     </>
   );
+}
+
+function filterOf(params: URLSearchParams): FlowsQuery {
+  const asked = FILTERS.map((name) => [name, params.get(name)]).filter(([, value]) => value);
+  return Object.fromEntries(asked) as FlowsQuery;
+}
+
+const FILTERS = ["state", "worker", "tag"];
+
+function Filters({
+  params,
+  pick,
+}: {
+  params: URLSearchParams;
+  pick: (changed: Record<string, string | string[] | null>) => void;
+}) {
+  const [near, setNear] = useState(false);
+  const names = useWorkerNames(near);
+  return (
+    <div className="grid grid-cols-2 gap-2 border-b border-line p-2 sm:flex">
+      <select
+        className="field"
+        aria-label={t("State")}
+        value={params.get("state") ?? ""}
+        onChange={(event) => pick({ state: event.target.value })}
+      >
+        <option value="">{t("any state")}</option>
+        {(Object.keys(TONES) as Flow["state"][]).map((state) => (
+          <option key={state} value={state}>
+            {t(state)}
+          </option>
+        ))}
+      </select>
+      <Typed
+        label={t("Worker")}
+        value={params.get("worker") ?? ""}
+        take={(written) => pick({ worker: written })}
+        names={names.data ?? []}
+        near={() => setNear(true)}
+      />
+      <Typed label={t("Tag")} value={params.get("tag") ?? ""} take={(written) => pick({ tag: written })} />
+    </div>
+  );
+}
+
+function Row({ flow, gone }: { flow: Flow; gone: boolean }) {
+  return (
+    <li
+      {...ROW}
+      className={`flex flex-wrap items-center gap-x-3 gap-y-1 px-3 py-2 text-sm hover:bg-sunken ${gone ? "text-muted italic" : ""}`}
+    >
+      <Link className="link font-mono text-xs" href={to(["flows", flow.id])} title={flow.id} data-row-link="">
+        {brief(flow.id)}
+      </Link>
+      <span className="font-medium">{flow.worker}</span>
+      {flow.tags.map((tag) => (
+        <Badge key={tag} tone="plain">
+          {tag}
+        </Badge>
+      ))}
+      <StateBadge state={flow.state} />
+      <span className="w-40">
+        <Meter value={flow.ended} most={flow.jobs} label={t("Progress of flow {id}", { id: flow.id })} />
+      </span>
+      <span className="text-xs text-muted">{inWords(flow)}</span>
+      <span className="ml-auto text-xs text-muted">
+        <Time at={flow.created_at} />
+      </span>
+    </li>
+  );
+}
+
+/** No store counts flows: how many there are is known on the last page alone. */
+function howMany(page: number, n: number, next: string | null): string {
+  if (!next) return t("Page {page}, the last one, {n} {n:flow|flows}", { page, n });
+  return t("Page {page}, {n} {n:flow|flows}", { page, n });
 }
 
 export function FlowPage({ id }: { id: string }) {
@@ -161,7 +227,9 @@ function Critical({ flow }: { flow: WholeFlow }) {
       {flow.critical_path.slice(-SHOWN).map((job, place) => (
         <li key={job.id} className="flex items-center gap-2">
           {place > 0 && <span aria-hidden="true">→</span>}
-          <Link href={to(["jobs", job.id])}>{job.worker}</Link>
+          <Link className="link inline-flex min-h-6 items-center" href={to(["jobs", job.id])}>
+            {job.worker}
+          </Link>
           {job.status !== "completed" && <StatusBadge status={job.status} />}
           {job.started_at && <span className="text-xs text-muted">{duration(spent(job, now))}</span>}
         </li>
@@ -172,39 +240,49 @@ function Critical({ flow }: { flow: WholeFlow }) {
 
 function FlowActions({ flow }: { flow: WholeFlow }) {
   const may = useMay();
-  const [asking, setAsking] = useState(false);
+  const [asking, setAsking] = useState<"retry" | "cancel" | null>(null);
   const act = useAct<{ changed: number }>((answer) => t("Done: {n} {n:job|jobs}", { n: answer.changed }));
-  const broken = (flow.counts.dead ?? 0) + (flow.counts.cancelled ?? 0) > 0;
-  const close = () => setAsking(false);
+  const broken = (flow.counts.dead ?? 0) + (flow.counts.cancelled ?? 0);
+  const close = () => setAsking(null);
+  const title = may ? undefined : READ_ONLY;
   return (
     <>
       <Link className="link text-sm" href={to(["jobs"], { flow: flow.id })}>
         {t("All jobs")}
       </Link>
-      {broken && (
-        <Button
-          kind="primary"
-          disabled={!may || act.isPending}
-          onClick={() => act.mutate(() => api.retryFlow(flow.id))}
-        >
+      {broken > 0 && (
+        <Button kind="primary" disabled={!may} title={title} onClick={() => setAsking("retry")}>
           {t("Retry")}
         </Button>
       )}
       {flow.ended < flow.jobs && (
-        <Button kind="danger" disabled={!may} onClick={() => setAsking(true)}>
+        <Button kind="danger" disabled={!may} title={title} onClick={() => setAsking("cancel")}>
           {t("Cancel")}
         </Button>
       )}
-      {asking && (
+      {asking === "retry" && (
+        <Ask
+          title={t("Retry this flow?")}
+          verb={t("Retry {n} {n:job|jobs}", { n: broken })}
+          busy={act.isPending}
+          close={close}
+          submit={(data) => act.mutate(() => api.retryFlow(flow.id, reasonIn(data)), { onSuccess: close })}
+        >
+          <p>{t("Its dead and cancelled jobs are queued again, and it continues from there.")}</p>
+          <Reason />
+        </Ask>
+      )}
+      {asking === "cancel" && (
         <Ask
           title={t("Cancel this flow?")}
           verb={t("Cancel its jobs")}
           danger
           busy={act.isPending}
           close={close}
-          submit={() => act.mutate(() => api.cancelFlow(flow.id), { onSuccess: close })}
+          submit={(data) => act.mutate(() => api.cancelFlow(flow.id, reasonIn(data)), { onSuccess: close })}
         >
           <p>{t("All its jobs that have not ended are cancelled. Running ones are asked to stop.")}</p>
+          <Reason />
         </Ask>
       )}
     </>

@@ -179,13 +179,18 @@ function Why({ job }: { job: WholeJob }) {
               <Badge tone="warn">{wait.code}</Badge>
               <span className="min-w-0 break-words">{inZone(wait.why)}</span>
               {wait.until_at && (
-                <span className="text-xs text-muted">{rich("ends {time}", { time: <Time at={wait.until_at} /> })}</span>
+                <span className="text-xs text-muted">
+                  {/* A rate limit opens for one job, which need not be this one. */}
+                  {rich(wait.code === "rate_limit" ? "the next job starts {time}" : "ends {time}", {
+                    time: <Time at={wait.until_at} />,
+                  })}
+                </span>
               )}
             </li>
           ))}
         </ul>
       )}
-      {why.data && <Turn of={{ ...job, ...why.data } as Estimate} />}
+      {why.data && <PositionAndBasis of={{ ...job, ...why.data } as Estimate} />}
     </Panel>
   );
 }
@@ -210,7 +215,7 @@ function Awaited({ job }: { job: WholeJob }) {
 }
 
 /** The job's place in the queue, and when it is likely to start. */
-function Turn({ of: { position, position_exact = true, estimate, estimate_basis } }: { of: Estimate }) {
+function PositionAndBasis({ of: { position, position_exact = true, estimate, estimate_basis } }: { of: Estimate }) {
   if (position === null || position === undefined) return null;
   return (
     <div className="mt-2 flex flex-wrap items-baseline gap-x-4 gap-y-1 border-t border-line pt-2 text-sm">

@@ -9,6 +9,7 @@ import { BulkButton } from "../parts/bulk";
 import { ENDED } from "../parts/jobactions";
 import { JobTable } from "../parts/jobtable";
 import { NewAbove } from "../parts/newabove";
+import { Pager, usePages } from "../parts/pager";
 import { Typed } from "../parts/typed";
 import { useParams } from "../router";
 import { compact } from "../words";
@@ -30,17 +31,13 @@ const TEXTS: [keyof JobFilter & string, string][] = [
 ];
 
 export function JobsPage() {
-  const [params, change] = useParams();
+  const [params] = useParams();
   const text = params.toString();
   const filter = useMemo(() => filterOf(new URLSearchParams(text)), [text]);
-  const after = params.get("after");
-  const [before, setBefore] = useState<(string | null)[]>([]);
+  const pages = usePages();
+  const { after, pick } = pages;
   const [chosen, setChosen] = useState<RowSelectionState>({});
   const [narrow, setNarrow] = useState(false);
-  const pick = (changed: Record<string, string | string[] | null>) => {
-    setBefore([]);
-    change({ after: null, ...changed });
-  };
   const filtered = Object.keys(filter).length > 0;
   const ids = Object.keys(chosen).filter((id) => chosen[id]);
   const oldest = params.get("order") === "oldest";
@@ -122,7 +119,7 @@ export function JobsPage() {
                 }
               />
               <div className="flex items-center gap-2 border-t border-line px-3 py-2 text-xs text-muted">
-                <span>{howMany(before.length, page)}</span>
+                <span>{howMany(pages.number, page)}</span>
                 {page.gone.size > 0 && (
                   <span>{t("{n} in italics: no longer in this part of the list", { n: page.gone.size })}</span>
                 )}
@@ -133,27 +130,7 @@ export function JobsPage() {
                       : t("The search stops after a moment; Older goes on with it.")}
                   </span>
                 )}
-                <Button
-                  small
-                  className="ml-auto"
-                  disabled={!after}
-                  onClick={() => {
-                    change({ after: before.at(-1) ?? null });
-                    setBefore(before.slice(0, -1));
-                  }}
-                >
-                  {oldest ? t("Older") : t("Newer")}
-                </Button>
-                <Button
-                  small
-                  disabled={!page.next_after}
-                  onClick={() => {
-                    setBefore([...before, after]);
-                    change({ after: page.next_after });
-                  }}
-                >
-                  {oldest ? t("Newer") : t("Older")}
-                </Button>
+                <Pager pages={pages} next={page.next_after} oldest={oldest} />
               </div>
             </>
           )}
@@ -330,13 +307,13 @@ const unindexed = (filter: JobFilter) =>
   Boolean(filter.payload || filter.error || filter.key || filter.waits_for_signal);
 
 function howMany(
-  before: number,
+  number: number,
   { jobs, total, next_after }: { jobs: PlacedJob[]; total: number | null; next_after: string | null },
 ) {
-  const seen = { page: before + 1, n: jobs.length };
+  const seen = { page: number, n: jobs.length };
   if (total !== null) return t("Page {page}, {n} of {total} {total:job|jobs}", { ...seen, total });
   if (!next_after) return t("Page {page}, the last one, {n} {n:job|jobs}", seen);
-  return t("Page {page}, {n} of more than {total} jobs", { ...seen, total: before * PAGE + jobs.length });
+  return t("Page {page}, {n} of more than {total} jobs", { ...seen, total: (number - 1) * PAGE + jobs.length });
 }
 
 const LIVE: Status[] = ["queued", "processing", "waiting", "scheduled", "failed"];

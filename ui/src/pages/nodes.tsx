@@ -66,6 +66,7 @@ function NodePanel({ node, instances: members, marked }: { node: Node; instances
   const instances = node.runs.reduce((sum, run) => sum + run.instances, 0);
   return (
     <Panel
+      row
       className={marked ? "ring-2 ring-accent" : ""}
       title={
         <span className="flex flex-wrap items-center gap-2">
@@ -77,7 +78,14 @@ function NodePanel({ node, instances: members, marked }: { node: Node; instances
           ))}
         </span>
       }
-      side={<NodeActions node={node} />}
+      side={
+        <>
+          <Link className="link text-xs" href={to(["events"], { subject: node.name })} data-row-link="">
+            {t("Its events")}
+          </Link>
+          <NodeActions node={node} />
+        </>
+      }
       flush
     >
       <dl className="grid grid-cols-2 gap-x-6 gap-y-3 border-b border-line px-3 py-3 text-sm sm:grid-cols-4 xl:grid-cols-8">
@@ -112,7 +120,7 @@ function NodePanel({ node, instances: members, marked }: { node: Node; instances
         <Fact name={t("Store")}>
           <Late seconds={node.store_seconds} much={0.5} said="{time} per call" />
         </Fact>
-        <Fact name={t("Processes")}>{instances}</Fact>
+        <Fact name={t("Instances")}>{instances}</Fact>
         <Fact name={t("Started")}>
           <Time at={node.started_at} />
         </Fact>
@@ -125,10 +133,10 @@ function NodePanel({ node, instances: members, marked }: { node: Node; instances
       {members.length > 0 ? (
         <Instances rows={members} node={node.name} />
       ) : (
-        <Empty title={t("No processes")}>
+        <Empty title={t("No instances")}>
           {node.status === "drained"
             ? t("The node is drained.")
-            : t("The leader starts processes here when there is work.")}
+            : t("The leader starts instances here when there is work.")}
         </Empty>
       )}
       <p className="border-t border-line px-3 py-2 text-xs text-muted">

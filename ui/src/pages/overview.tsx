@@ -3,8 +3,9 @@ import { useHistory, useOverview } from "../data/queries";
 import { instants, perPool, rate, success, successes, total } from "../data/series";
 import type { DatedProblem, History, Overview, Pool } from "../data/types";
 import { t } from "../language";
-import { Answer, Badge, Empty, Heading, Lasting, Meter, Panel, Stat, type Tone } from "../parts/basics";
+import { Answer, Badge, Empty, Heading, Lasting, Panel, Stat, type Tone } from "../parts/basics";
 import { Chart } from "../parts/chart";
+import { RunningMeter, runningIn } from "../parts/running";
 import { Spans, useSpan } from "../parts/spans";
 import { numbers, Table } from "../parts/table";
 import { Link, to } from "../router";
@@ -205,7 +206,6 @@ const REMEDIES: Record<string, string> = {
     "Start a node that has it, give it as an alias to its successor, or cancel these jobs and forget it",
   ),
   pool_paused: t("Resume it when it may continue"),
-  pool_starved: t("Check what holds its jobs back, and its bounds"),
 };
 
 /** The pages of what a problem's target names: "pool:images", "node:a", "store". */
@@ -217,6 +217,7 @@ const PLACES: Record<string, (name: string) => string> = {
   flow: (name) => to(["flows", name]),
   job: (name) => to(["jobs", name]),
   breaker: (name) => to(["breakers"], { breaker: name }),
+  cancelled: (name) => to(["jobs"], { status: "cancelled", pool: name }),
   dead: (name) => to(["dead"], name ? { pool: name } : {}),
   leader: () => to(["nodes"]),
   store: () => to(["nodes"]),
@@ -321,14 +322,14 @@ function Pools({ pools }: { pools: Pool[] }) {
           ),
         },
         {
-          header: t("Busy"),
-          id: "busy",
-          accessorFn: (pool) => pool.busy,
+          header: t("Running"),
+          id: "running",
+          accessorFn: runningIn,
           cell: ({ row: { original: pool } }) => (
             <span className="flex items-center gap-2 whitespace-nowrap">
-              {t("{n} of {total}", { n: pool.busy, total: pool.workers })}
+              {t("{n} of {total}", { n: runningIn(pool), total: pool.workers })}
               <span className="hidden w-20 sm:block">
-                <Meter value={pool.busy} most={pool.workers} label={t("Busy slots of {name}", { name: pool.name })} />
+                <RunningMeter pool={pool} />
               </span>
             </span>
           ),

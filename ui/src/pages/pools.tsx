@@ -3,10 +3,11 @@ import { instants, rate, zeroed } from "../data/series";
 import type { Event, History, Pool } from "../data/types";
 import { t } from "../language";
 import { PoolActions } from "../parts/actions";
-import { Answer, Badge, Empty, Facts, Heading, Meter, Panel, Stat, Time } from "../parts/basics";
+import { Answer, Badge, Empty, Facts, Heading, Panel, Stat, Time } from "../parts/basics";
 import { BreakersOf } from "../parts/breakers";
 import { Chart, type Mark } from "../parts/chart";
 import { Instances } from "../parts/instances";
+import { RunningMeter, runningIn } from "../parts/running";
 import { Spans, useSpan } from "../parts/spans";
 import { numbers, Table } from "../parts/table";
 import { WhatIf } from "../parts/whatif";
@@ -55,7 +56,6 @@ export function PoolsPage() {
                 },
                 numbers<Pool>(t("Queued"), "queued"),
                 numbers<Pool>(t("Waiting"), "waiting", "wide"),
-                numbers<Pool>(t("Running"), "running", "lg"),
                 numbers<Pool>(t("Oldest wait"), "oldest_wait_seconds", "sm", duration),
                 numbers<Pool>(t("95 % waited"), "wait_p95_seconds", "xl", duration),
                 numbers<Pool>(t("Dead"), "dead", "lg"),
@@ -73,7 +73,7 @@ function States({ pool }: { pool: Pool }) {
   return (
     <span className="flex flex-wrap gap-1">
       {!pool.paused ? (
-        <Badge tone="ok">{t("✓ active")}</Badge>
+        <Serving pool={pool} />
       ) : pool.running > 0 ? (
         <Badge tone="warn">{t("‖ draining, {n} still running", { n: pool.running })}</Badge>
       ) : (
@@ -86,12 +86,16 @@ function States({ pool }: { pool: Pool }) {
   );
 }
 
+function Serving({ pool }: { pool: Pool }) {
+  return pool.instances ? <Badge tone="ok">{t("✓ serving")}</Badge> : <Badge>{t("no instances")}</Badge>;
+}
+
 function Size({ pool }: { pool: Pool }) {
   return (
     <span className="flex items-center gap-2 whitespace-nowrap">
-      <span className="min-w-16">{t("{n} of {total} busy", { n: pool.busy, total: pool.workers })}</span>
+      <span className="min-w-16">{t("{n} of {total} running", { n: runningIn(pool), total: pool.workers })}</span>
       <span className="hidden w-24 lg:block">
-        <Meter value={pool.busy} most={pool.workers} label={t("Busy slots of {name}", { name: pool.name })} />
+        <RunningMeter pool={pool} />
       </span>
       <span className="hidden text-xs text-muted lg:inline">
         {pool.min_workers ?? "?"}–{pool.max_workers ?? "?"}
@@ -133,7 +137,11 @@ export function PoolPage({ name }: { name: string }) {
                   max: seen.max_workers ?? "?",
                 })}
               />
-              <Stat label={t("Busy")} value={seen.busy} note={t("{n} {n:process|processes}", { n: seen.instances })} />
+              <Stat
+                label={t("Running")}
+                value={runningIn(seen)}
+                note={t("{n} {n:instance|instances}", { n: seen.instances })}
+              />
               <Stat
                 label={t("Queued")}
                 value={count(seen.queued)}
@@ -163,7 +171,7 @@ export function PoolPage({ name }: { name: string }) {
               </Answer>
             </Panel>
             <WhatIf key={seen.name} pool={seen} />
-            <Panel title={t("Processes")} flush>
+            <Panel title={t("Instances")} flush>
               <Instances rows={seen.instance_list} />
             </Panel>
             <div className="grid gap-3 lg:grid-cols-[minmax(0,2fr)_minmax(0,1fr)]">

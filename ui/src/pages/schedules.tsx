@@ -99,7 +99,7 @@ const OF_WORKERS: ColumnDef<Worker>[] = [
       </span>
     ),
   },
-  { header: t("Runs"), accessorKey: "schedule", cell: ({ row: { original } }) => inZone(original.schedule) },
+  { header: t("Schedule"), accessorKey: "schedule", cell: ({ row: { original } }) => inZone(original.schedule) },
   { header: t("Pool"), accessorKey: "pool", meta: { from: "md" } },
   {
     header: t("Next"),
@@ -148,7 +148,7 @@ function List({ rows, filtered, whole }: { rows: Schedule[]; filtered: boolean; 
       }
       columns={[
         {
-          header: t("Schedule"),
+          header: t("Name"),
           accessorKey: "name",
           cell: ({ row: { original } }) => (
             <span className="flex items-center gap-2 whitespace-nowrap">
@@ -158,7 +158,7 @@ function List({ rows, filtered, whole }: { rows: Schedule[]; filtered: boolean; 
           ),
         },
         {
-          header: t("Runs"),
+          header: t("Schedule"),
           accessorKey: "schedule",
           cell: ({ row: { original } }) => (
             <span title={original.cron ? zoned(original.cron, original.timezone) : undefined}>
@@ -266,7 +266,7 @@ export function SchedulePage({ name }: { name: string }) {
               <Panel title={t("Policy")}>
                 <Facts
                   items={[
-                    [t("Runs"), inZone(seen.schedule)],
+                    [t("Schedule"), inZone(seen.schedule)],
                     ...(seen.cron ? ([[t("Cron"), zoned(seen.cron, seen.timezone)]] as [string, string][]) : []),
                     [t("Missed fire times"), CATCH_UP[seen.catch_up]],
                     [

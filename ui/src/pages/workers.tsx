@@ -330,7 +330,7 @@ export function WorkerPage({ name }: { name: string }) {
                 <Facts
                   items={[
                     [
-                      t("Runs"),
+                      t("Schedule"),
                       [inZone(seen.schedule), ...(seen.mode === "triggered" ? [] : [t(seen.mode)])].join(t(", ")),
                     ],
                     [

@@ -5,6 +5,7 @@ import { ApiError } from "../data/client";
 import { useNow, useSaid } from "../data/live";
 import type { Status } from "../data/types";
 import { t } from "../language";
+import { ROW } from "../shortcuts";
 import { ago, duration, millis, moment } from "../words";
 import { inZone, zone, zoneName } from "../zone";
 import { Mark } from "./mark";
@@ -102,16 +103,19 @@ export function Panel({
   side,
   children,
   flush = false,
+  row = false,
   className = "",
 }: {
   title?: ReactNode;
   side?: ReactNode;
   children: ReactNode;
   flush?: boolean;
+  /** Whether it is one of several, which the keys steer through. */
+  row?: boolean;
   className?: string;
 }) {
   return (
-    <section className={`min-w-0 rounded-lg border border-line bg-surface ${className}`}>
+    <section {...(row ? ROW : {})} className={`min-w-0 rounded-lg border border-line bg-surface ${className}`}>
       {(title || side) && (
         <header className="flex min-h-10 flex-wrap items-center gap-x-3 gap-y-1 border-b border-line px-3 py-1.5">
           {title && <h2 className="text-sm font-semibold">{title}</h2>}

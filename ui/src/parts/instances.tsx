@@ -1,4 +1,4 @@
-/** The processes of a pool or a node, and what each runs now. */
+/** The instances of a pool or a node, and what each runs now. */
 
 import type { Instance } from "../data/types";
 import { t } from "../language";
@@ -15,10 +15,10 @@ const SLOW_SECONDS = 0.25;
 export function Instances({ rows, node }: { rows: Instance[]; node?: string }) {
   return (
     <Table
-      label={node ? t("Processes of {name}", { name: node }) : t("Processes")}
+      label={node ? t("Instances of {name}", { name: node }) : t("Instances")}
       rows={rows}
       id={(instance) => instance.id}
-      empty={<Empty title={t("No processes")}>{t("No process serves this pool now.")}</Empty>}
+      empty={<Empty title={t("No instances")}>{t("No instance serves this pool now.")}</Empty>}
       columns={[
         ...(node
           ? [

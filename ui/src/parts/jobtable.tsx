@@ -116,7 +116,7 @@ const idColumn = (without?: "worker"): ColumnDef<PlacedJob> => ({
       )}
       {original.position !== null && (
         <span className="block text-xs text-muted md:hidden">
-          <Turn job={original} />
+          <PositionAndStart job={original} />
         </span>
       )}
     </>
@@ -171,7 +171,7 @@ export function brief(id: string): string {
 }
 
 /** Where a queued job is, and when it is likely to start. */
-function Turn({ job: { position, position_exact, estimate } }: { job: PlacedJob }) {
+function PositionAndStart({ job: { position, position_exact, estimate } }: { job: PlacedJob }) {
   if (position === null) return null;
   const place = position_exact ? t("position {n}", { n: position }) : t("about position {n}", { n: rounded(position) });
   if (estimate === null) return <>{place}</>;
@@ -202,7 +202,7 @@ function About({ job }: { job: PlacedJob }) {
     <span className="block truncate text-xs text-muted">
       {job.position !== null && (
         <span className="mr-3 text-ink">
-          <Turn job={job} />
+          <PositionAndStart job={job} />
         </span>
       )}
       <span className="font-mono">{JSON.stringify(job.payload)}</span>

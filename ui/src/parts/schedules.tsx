@@ -70,7 +70,7 @@ function TimingFields({ start, change, pause }: { start: Timing; change: (timing
   return (
     <>
       {!pause && (
-        <div role="group" aria-label={t("Runs")} className="flex gap-1">
+        <div role="group" aria-label={t("Schedule")} className="flex gap-1">
           <Button
             small
             kind={kind === "cron" ? "plain" : "quiet"}

@@ -44,6 +44,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
 
 @click.command()
 @click.option("--name", "names", metavar="EVENT", multiple=True, help="Only these: breaker.opened. May be repeated.")
+@click.option("--subject", metavar="NAME", help="Whose subject is this worker, pool, node, job, flow or breaker.")
 @click.option("--worker", metavar="NAME", help="About this worker, its jobs and its breaker.")
 @click.option("--pool", metavar="NAME", help="About this pool and its workers.")
 @click.option("--by", metavar="WHO", help="What this person or token did: ada, or ada@host.")

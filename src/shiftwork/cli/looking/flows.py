@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import click
 import msgspec
@@ -11,6 +11,7 @@ from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.terminal.formatting import ago, took, when
 from shiftwork.cli.terminal.output import Cell, aside, json_option, say, show_json, show_table
 from shiftwork.control.control import Control
+from shiftwork.control.jobs.flow_search import FlowFilter, FlowState
 from shiftwork.core.jobs.flow_drawing import FlowBox, FlowGraph, FlowJob, state_of
 from shiftwork.core.model.flows import FlowRecord
 from shiftwork.core.model.jobs import JobStatus
@@ -23,14 +24,22 @@ MOST_SHOWN: Final = 20
 
 
 @click.command()
+@click.option("--state", type=click.Choice(get_args(FlowState)))
+@click.option("--worker", metavar="NAME", help="Flows whose last job is of this worker.")
+@click.option("--tag", metavar="TAG", help="Flows whose last job has this tag.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
 @with_source
 @json_option
-def flows(source: Source, *, limit: int, as_json: bool) -> None:
+def flows(
+    source: Source, *, state: FlowState | None, worker: str | None, tag: str | None, limit: int, as_json: bool
+) -> None:
     """List flows, newest first: what each is for, and how far it is."""
 
     async def newest(control: Control) -> tuple[list[FlowRecord], float]:
-        return await control.flows.newest(limit=limit), control.now()
+        page = await control.flows.newest(limit=limit, wanted=FlowFilter(state=state, worker=worker, tag=tag))
+        if not page.flows:
+            await control.refuse_unknown(worker=worker)
+        return page.flows, control.now()
 
     found, now = source.look(newest)
     if as_json:

@@ -29,7 +29,7 @@ from shiftwork.views.explanation import (
 )
 from shiftwork.views.formats import clock_time
 from shiftwork.views.shapes.jobs import WholeJobShape, explanation_shape, placed_job_shape, stack_shape, whole_job_shape
-from shiftwork.web.job_search import JobsPage, by_payload, total
+from shiftwork.web.job_search import JobsPage, by_payload, total, waiting_for_signals
 
 _TITLES = ("ID", "STATUS", "WORKER", "POOL", "ATTEMPT", "CREATED", "DETAIL")
 _LEAST = ("ATTEMPT", "POOL", "CREATED")
@@ -46,6 +46,9 @@ _LEAST = ("ATTEMPT", "POOL", "CREATED")
 @click.option("--instance", metavar="NAME", help="Jobs that run on this instance, or ran there last.")
 @click.option("--error", metavar="TEXT", help="Jobs whose last error contains this (case-sensitive).")
 @click.option("--payload", metavar="TEXT", help="Jobs whose payload, as JSON, contains this (case-sensitive).")
+@click.option(
+    "--waits-for-signal", is_flag=True, help="Jobs whose functions wait for a signal, for example of a person."
+)
 @click.option("--since", type=instant, metavar="TIME", help="Created after: 2h (ago), or 2026-11-18T10:00, in UTC.")
 @click.option("--until", type=instant, metavar="TIME", help="Created before.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=50, show_default=True)
@@ -58,6 +61,7 @@ def jobs(
     *,
     limit: int,
     payload: str | None,
+    waits_for_signal: bool,
     since: TypedTime | None,
     until: TypedTime | None,
     as_json: bool,
@@ -65,26 +69,33 @@ def jobs(
 ) -> None:
     """List jobs, newest or oldest first. A queued job has its position, and about when it starts."""
     given = {name: value for name, value in wanted.items() if value} | {"limit": limit}
+    by_reading: dict[str, Any] = {} if payload is None else {"payload": payload}
+    by_reading |= {"waits_for_signal": True} if waits_for_signal else {}
 
     async def find(control: Control) -> ListedJobs:
         between = {"created_after": since, "created_before": until}
         asked = given | {name: at.seen_from(control.now()) for name, at in between.items() if at is not None}
-        found = await (control.jobs.find(**asked) if payload is None else _by_payload(control, asked, payload))
+        found = await (_by_reading(control, asked, **by_reading) if by_reading else control.jobs.find(**asked))
         if not found:
             named = {name: given.get(name) for name in ("worker", "pool", "flow")}
             await control.refuse_unknown(**named)
-        return await listed(control, found, asked | ({} if payload is None else {"payload": payload}))
+        return await listed(control, found, asked | by_reading)
 
     show_jobs(source.look(find), as_json=as_json)
 
 
-async def _by_payload(control: Control, asked: dict[str, Any], part: str) -> list[Job[Any]]:
+async def _by_reading(
+    control: Control, asked: dict[str, Any], *, payload: str | None = None, waits_for_signal: bool = False
+) -> list[Job[Any]]:
     """Search as the dashboard does, to the end: each page of its search stops after a moment."""
     between = ("created_after", "created_before")
     wanted = asked | {name: datetime.fromtimestamp(asked[name], UTC) for name in between if name in asked}
     found: list[Job[Any]] = []
     while True:
-        page = await by_payload(control, wanted, part)
+        if waits_for_signal:
+            page = await waiting_for_signals(control, wanted, payload)
+        else:
+            page = await by_payload(control, wanted, payload or "")
         found += page.jobs
         if page.next_after is None or len(found) >= asked["limit"]:
             return found

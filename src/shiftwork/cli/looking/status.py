@@ -29,7 +29,7 @@ NO_STORE: Final = 3
 
 T = TypeVar("T")
 _UNHOSTED = {
-    "nobody": "no node serves it",
+    "no_node": "no node serves it",
     "unknown": "no node knows it",
     "labels": "no node has its labels",
     "drained": "its nodes are drained",

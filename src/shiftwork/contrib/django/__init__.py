@@ -1,6 +1,7 @@
 """shiftwork in a Django project: one app from the settings, tasks from the installed apps, jobs in transactions.
 
-Importing this imports Django, but reads no settings: `app` is made when it is first used.
+Importing this imports Django, but reads no settings: `app` is made when it is first used. What every framework needs
+is in `app` and `web`; only what is Django's is here.
 """
 
 from typing import TYPE_CHECKING, Any

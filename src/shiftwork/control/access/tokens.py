@@ -21,7 +21,7 @@ from shiftwork.control.access.store_access import StoreAccess
 from shiftwork.core.doc_kinds import TOKEN
 from shiftwork.core.model.doc_types import Role, Token, TokenSession
 from shiftwork.errors import ConfigurationError, DuplicateNameError, UnknownOptionError, nearest
-from shiftwork.sentences import sentence
+from shiftwork.sentences import sentence, series
 from shiftwork.store.docs import change, read, read_all
 
 PREFIX: Final = "sw"
@@ -46,14 +46,26 @@ class Tokens:
     async def create(self, name: str, role: Role, *, valid_seconds: float | None = None) -> tuple[Token, str]:
         """Make a token; return it, and what its holder shows. The second is known only now: the store has a hash."""
         if not name or len(name) > LONGEST_TOKEN_NAME or not name.isprintable() or name in RESERVED or "@" in name:
-            wanted = f"1 to {LONGEST_TOKEN_NAME} printable characters without '@', and is not {' or '.join(RESERVED)}"
-            reason = "the audit log names local people USER@HOST, and a token must not look like one"
-            raise ConfigurationError(f"a token's name has {wanted}; this is {name!r} ({reason})")
+            message = sentence(
+                "a token's name has 1 to {n} printable characters without '@', and is not {reserved}; this is {what} "
+                "(the audit log names local people USER@HOST, and a token must not look like one)",
+                n=LONGEST_TOKEN_NAME,
+                reserved=series(" or ", RESERVED),
+                what=f"{name!r}",
+            )
+            raise ConfigurationError(message)
         if role not in get_args(Role):
-            raise ConfigurationError(f"a token's role is one of {', '.join(get_args(Role))}, not {role!r}")
+            roles = ", ".join(get_args(Role))
+            raise ConfigurationError(
+                sentence("a token's role is one of {roles}, not {role}", roles=roles, role=f"{role!r}")
+            )
         now = self._now()
         if any(token.name == name and token.holds(now) for token in await self.all()):
-            message = f"there is a token {name!r} already: choose another name, or first: shiftwork token revoke {name}"
+            message = sentence(
+                "there is a token {what} already: choose another name, or first: shiftwork token revoke {name}",
+                what=f"{name!r}",
+                name=name,
+            )
             raise DuplicateNameError(message)
         id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
         expires = None if valid_seconds is None else now + valid_seconds
@@ -115,7 +127,8 @@ class Tokens:
 
 
 def _unknown(name: str, valid: list[Token]) -> UnknownOptionError:
-    return UnknownOptionError(f"there is no valid token {name!r}: {nearest(name, [token.name for token in valid])}")
+    hint = nearest(name, [token.name for token in valid])
+    return UnknownOptionError(sentence("there is no valid token {what}: {hint}", what=f"{name!r}", hint=hint))
 
 
 class TokenCheck:

@@ -17,7 +17,7 @@ from shiftwork.control.jobs.filter import FIRST_PAGE, job_filter, next_size
 from shiftwork.core.model.job_changes import Cancel, Change, Discard, JobFilter, Requeue
 from shiftwork.core.model.jobs import SECONDS_A_DAY, DeadJob, JobStatus
 from shiftwork.core.observing.dead_groups import group_key
-from shiftwork.core.observing.pool_stats import PoolStats, Stats, WorkerStats
+from shiftwork.core.observing.pool_stats import COUNTED_STATUSES, PoolStats, Stats, WorkerStats
 from shiftwork.core.options.value_checks import parse_rate
 from shiftwork.core.words import counted
 from shiftwork.errors import ConfigurationError
@@ -37,15 +37,6 @@ FIELDS: Final = (
 )
 """The fields that narrow a group of dead jobs."""
 
-COUNTED: Final = {
-    JobStatus.SCHEDULED: "scheduled",
-    JobStatus.FAILED: "retrying",
-    JobStatus.WAITING: "waiting",
-    JobStatus.QUEUED: "queued",
-    JobStatus.PROCESSING: "processing",
-    JobStatus.DEAD: "dead",
-}
-"""The statuses that a store counts by pool and by worker, and the names of these counts."""
 RATE_PATTERN: Final = r"^ *0*[1-9][0-9]* */ *(0*[1-9][0-9]*(\.[0-9]+)?)? *[smhd] *$"
 """The form of a rate, for schemas; `parse_rate` is the rule."""
 
@@ -274,13 +265,17 @@ def _is_narrow(chosen: Selection) -> bool:
 def _by_counts(stats: Stats, wanted: JobFilter) -> int | None:
     """Return how many jobs match by the store's counts; None if it does not count them."""
     statuses = set(wanted.status or ())
-    if not statuses or not statuses <= COUNTED.keys() or (wanted.worker is not None and wanted.pool is not None):
+    if (
+        not statuses
+        or not statuses <= COUNTED_STATUSES.keys()
+        or (wanted.worker is not None and wanted.pool is not None)
+    ):
         return None
     if wanted.worker is not None:
         numbers: list[WorkerStats | PoolStats] = [stats.workers.get(wanted.worker, WorkerStats())]
     else:
         numbers = [pool for name, pool in stats.pools.items() if wanted.pool in {None, name}]
-    return sum(int(getattr(of, COUNTED[status])) for of in numbers for status in statuses)
+    return sum(int(getattr(of, COUNTED_STATUSES[status])) for of in numbers for status in statuses)
 
 
 def _change(action: Action, now: float) -> Change:

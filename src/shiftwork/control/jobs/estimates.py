@@ -6,6 +6,7 @@ costs more because more jobs wait. A process that is asked again knows rates as 
 
 import asyncio
 from collections.abc import Callable, Sequence
+from heapq import nlargest
 from typing import Final
 
 from msgspec import Struct
@@ -31,7 +32,9 @@ from shiftwork.core.model.workers import PoolConfig, WorkerState
 from shiftwork.core.observing.beats import Beat, slots_of
 from shiftwork.core.observing.pool_stats import PoolStats, Stats, WorkerStats
 from shiftwork.core.scaling.bounds import bounds_at
-from shiftwork.core.scaling.demand import Demand, WorkerWindow, observe, pool_demand
+from shiftwork.core.scaling.demand import Demand, WorkerWindow, observe
+from shiftwork.core.scaling.plan import pool_load
+from shiftwork.core.scaling.size import PoolLoad
 from shiftwork.core.workers.admission import Facts, Gates, Head, Lane, Obstacle, explain
 from shiftwork.sentences import sentence
 from shiftwork.store.docs import read
@@ -75,8 +78,9 @@ class Estimates:
         stats, instances, ahead = await asyncio.gather(store.stats(now), store.instances(), _aheads(store, records))
         busiest = sorted(stats.workers, key=lambda name: -stats.workers[name].processing)
         running = [name for name in busiest[:LANES] if stats.workers[name].processing]
+        deepest = nlargest(LANES, stats.workers, lambda name: stats.workers[name].queued)
         lanes = {name for one in ahead.values() for name in one.lanes}
-        facts = await store.survey({*(record.worker for record in records), *lanes, *running}, now)
+        facts = await store.survey({*(record.worker for record in records), *lanes, *running, *deepest}, now)
         for record in records:
             facts.gates.setdefault(record.worker, Gates(worker=record.worker, pool=record.pool))
             around = (record.worker, *ahead[record.id].lanes, *running)
@@ -107,15 +111,15 @@ class Estimates:
                 )
             worker_line, mine = mine, _key_line(record, mine, same)
             others.append(replace(worker_line, running=max(0, worker_line.running - mine.running)))
-        demand = pool_demand({name: self._windows[name] for name in self._of_pool(record, seen)})
+        load = self._load(record.pool, seen)
         queue = QueueAhead(
             now=seen.now,
             due_at=record.run_at if place is None else 0.0,
             mine=mine,
             others=others,
-            slots=await self._slots(record, seen, others=[mine, *others], demand=demand),
+            slots=await self._slots(record, seen, load),
             behind_seconds=self._behind(record, seen),
-            overtaking=await self._overtaking(record, demand, seen.now) if place is not None else (),
+            overtaking=await self._overtaking(record, load.demand, seen.now) if place is not None else (),
         )
         return estimate_of(place, queue, starts_in(queue), waits)
 
@@ -126,13 +130,13 @@ class Estimates:
             for name, numbers in stats.workers.items()
         }
 
-    def _of_pool(self, record: JobRecord, seen: QueueFacts) -> list[str]:
+    def _of_pool(self, pool: str, seen: QueueFacts) -> list[str]:
         """Return the workers of the pool that concern the job, as far as they have been seen."""
-        return [name for name, gates in seen.facts.gates.items() if gates.pool == record.pool and name in self._windows]
+        return [name for name, gates in seen.facts.gates.items() if gates.pool == pool and name in self._windows]
 
     def _others(self, record: JobRecord, seen: QueueFacts) -> list[str]:
         """Return the workers that take part: those with jobs ahead, and those that run in the pool."""
-        running = {name for name in self._of_pool(record, seen) if seen.stats.workers[name].processing}
+        running = {name for name in self._of_pool(record.pool, seen) if seen.stats.workers[name].processing}
         return sorted((seen.ahead.lanes.keys() | running) - {record.worker})
 
     def _line(self, worker: str, waits: Sequence[Obstacle], seen: QueueFacts) -> Line:
@@ -167,16 +171,26 @@ class Estimates:
     def _behind(self, record: JobRecord, seen: QueueFacts) -> float | None:
         """Return the average run time of the jobs that are queued in the pool behind this one."""
         jobs = seconds = 0.0
-        for name in self._of_pool(record, seen):
+        for name in self._of_pool(record.pool, seen):
             behind = seen.stats.workers[name].queued - seen.ahead.lanes.get(name, 0)
             if name != record.worker and behind > 0:
                 jobs += behind
                 seconds += behind * (self._run_seconds(name) or 0.0)
         return seconds / jobs if jobs else None
 
-    async def _slots(
-        self, record: JobRecord, seen: QueueFacts, *, others: Sequence[Line], demand: Demand
-    ) -> list[tuple[float, int]]:
+    def _load(self, pool: str, seen: QueueFacts) -> PoolLoad:
+        """Return a pool as the scaling rules see it, as far as its workers have been surveyed."""
+        return pool_load(
+            seen.stats.pools.get(pool, PoolStats()),
+            seen.stats.workers,
+            {name: self._windows[name] for name in self._of_pool(pool, seen)},
+            seen.facts,
+            unknown=seen.stats.workers.keys() - {name for beat in seen.beats for name in beat.workers},
+            slots=sum(slots_of(beat) for beat in seen.beats if beat.pool == pool),
+            now=seen.now,
+        )
+
+    async def _slots(self, record: JobRecord, seen: QueueFacts, load: PoolLoad) -> list[tuple[float, int]]:
         """Return how many slots could run the job, now and once the pool has grown."""
         mine = [beat for beat in seen.beats if beat.pool == record.pool and record.worker in beat.workers]
         slots, now = sum(map(slots_of, mine)), seen.now
@@ -186,10 +200,10 @@ class Estimates:
         bounds = bounds_at(pool, seen.facts.pools.get(record.pool), now)
         if slots >= bounds.high or await self.no_more_slots(record.pool, seen.beats) is not None:
             return [(now, slots)]
-        numbers = seen.stats.pools.get(record.pool, PoolStats())
-        held = sum(line.ahead for line in others if line.opens_at > now)
-        depth = max(1, numbers.queued - held)
-        return growing_slots(pool, bounds, demand, slots=slots, busy=numbers.processing, depth=depth, now=now)
+        # Whatever holds the others, the job itself will want a slot.
+        depth, unheld, startable = (max(1, n or 0) for n in (load.queue_depth, load.open, load.startable))
+        wanted = replace(load, queue_depth=depth, open=unheld, startable=startable, current=slots)
+        return growing_slots(pool, bounds, wanted, now)
 
     async def _pool(self, name: str) -> PoolConfig:
         ours = self._registry.pool_configs().get(name)

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from shiftwork.control.access.audit import Audit, because, done_word
 from shiftwork.control.access.store_access import StoreAccess
 from shiftwork.control.definitions import LocalRegistry
+from shiftwork.control.jobs.flow_search import EVERY_FLOW, FlowFilter, FlowPlace, FlowsPage, search_flows
 from shiftwork.control.jobs.jobs import JobHandles
 from shiftwork.control.jobs.known_calls import check_inputs, check_no_circle, check_twins, flow_of, known_jobs
 from shiftwork.control.jobs.submission import Submission
@@ -29,9 +30,8 @@ from shiftwork.handles.flow import Flow, FlowStatus, child_ids, in_order
 from shiftwork.handles.job import Job
 from shiftwork.handles.worker import Call, new_id
 from shiftwork.sentences import sentence
-from shiftwork.store.flow_failures import jobs_before
+from shiftwork.store.flow_failures import FLOW_PAGE, jobs_before
 
-FLOW_PAGE: Final = 1_000
 MEMBERS: Final = 10_000
 """How many jobs of a flow are read at a time where only their statuses matter."""
 FIRST_LOOK_SECONDS: Final = 0.25
@@ -163,9 +163,16 @@ class FlowCommands:
             raise UnknownFlowError(_unknown(flow_id))
         return FlowStatus(state_of(counts, stranded), counts, stranded)
 
-    async def newest(self, behind: tuple[float, str] | None = None, limit: int = 100) -> list[FlowRecord]:
-        """Return the newest flows."""
-        return await (await self._access.open()).flows(behind, limit)
+    async def newest(
+        self,
+        behind: FlowPlace | None = None,
+        limit: int = 100,
+        wanted: FlowFilter = EVERY_FLOW,
+        *,
+        seconds: float = inf,
+    ) -> FlowsPage:
+        """Return the newest flows that match, as far as a search finds them within so many seconds."""
+        return await search_flows(await self._access.open(), wanted, behind, limit, seconds)
 
     async def get(self, flow_id: str) -> Flow[Any]:
         """Return a flow by its id. Raises `FlowError` if it does not exist."""

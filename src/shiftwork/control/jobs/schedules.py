@@ -104,12 +104,17 @@ class ScheduleBook:
         check_call(sentence("schedule {name}", name=f"{name!r}"), call)
         for option in _NOT_FOR_SCHEDULES:
             if getattr(call.options, option) is not None:
-                message = f"schedule {name!r}: {option} has no meaning here, because the schedule decides it; remove it"
+                message = sentence(
+                    "schedule {what}: {option} has no meaning here, because the schedule decides it; remove it",
+                    what=f"{name!r}",
+                    option=option,
+                )
                 raise ConfigurationError(message)
         if call.needed():
-            message = (
-                f"schedule {name!r}: this call needs other calls, and a schedule adds one job at a time; "
-                "give it a call of a task that adds the flow with ctx.enqueue_flow"
+            message = sentence(
+                "schedule {what}: this call needs other calls, and a schedule adds one job at a time; "
+                "give it a call of a task that adds the flow with ctx.enqueue_flow",
+                what=f"{name!r}",
             )
             raise FlowError(message)
         await self._access.open_to_change()

@@ -12,6 +12,7 @@ from shiftwork.core.model.event import Event
 from shiftwork.core.observing.event_rows import EventFilter, EventRow, EventRows
 from shiftwork.errors import UnknownOptionError, nearest
 from shiftwork.events import NAMES, OF_EVERY_JOB
+from shiftwork.sentences import sentence
 
 EVENT_PAGE: Final = 1_000
 """How many events are read at a time where only some of them match."""
@@ -131,8 +132,10 @@ class EventPages:
 def _check_names(names: Collection[str]) -> None:
     for name in names:
         if name in OF_EVERY_JOB:
-            message = f"{name} is passed to hooks alone and never kept; `shiftwork jobs` lists jobs"
+            message = sentence(
+                "{event} is passed to hooks alone and never kept; `shiftwork jobs` lists jobs", event=name
+            )
             raise UnknownOptionError(message)
         if name not in KEPT:
-            message = f"there is no event {name!r}: {nearest(name, KEPT)}"
+            message = sentence("there is no event {what}: {hint}", what=f"{name!r}", hint=nearest(name, KEPT))
             raise UnknownOptionError(message)

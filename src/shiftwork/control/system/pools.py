@@ -88,7 +88,9 @@ class Pools:
         `reset` first restores the bounds that the pool was registered with.
         """
         if min_workers is None and max_workers is None and not reset:
-            message = f"pool {name!r}: nothing to change; give min_workers, max_workers or reset"
+            message = sentence(
+                "pool {what}: nothing to change; give min_workers, max_workers or reset", what=f"{name!r}"
+            )
             raise ConfigurationError(message)
         await self._access.open_to_change()
         pool, now = await self.get(name), self._clock.now()

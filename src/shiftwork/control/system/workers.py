@@ -180,7 +180,9 @@ def _new_timing(config: WorkerConfig, given: TimingOptions, *, reset: bool) -> T
         raise ScheduleError(message)
     if reset:
         if any(value is not None for value in given.values()):
-            raise ScheduleError(f"{subject}: reset restores the schedule in the code; give it alone")
+            raise ScheduleError(
+                sentence("{subject}: reset restores the schedule in the code; give it alone", subject=subject)
+            )
         return None
     when = timing(subject, given)
     if when.cron is not None and mode is WorkerExecutionMode.CONTINUOUS:

@@ -19,7 +19,7 @@ during a deploy, the node that has the worker may be about to start."""
 
 
 Severity = Literal["warning", "critical"]
-Hosting = Literal["nobody", "unknown", "labels", "drained", "ready"]
+Hosting = Literal["no_node", "unknown", "labels", "drained", "ready"]
 """Which nodes can host a pool. nobody: there are no nodes; unknown: no node knows the pool; labels: no node that knows
 it has its labels; drained: every node that could host it is drained or stopping; ready: at least one can."""
 
@@ -46,8 +46,8 @@ class Problem(Struct, frozen=True):
     since: float | None = None
     """When it began; None if that cannot be known (see `Noticed`)."""
     target: str = ""
-    """Where it is solved: "pool:NAME", "worker:NAME", "node:NAME", "flow:ID", "breaker:NAME", "dead:POOL", "dead" (of
-    several pools), "store" or "leader"; empty if there is no such place."""
+    """Where it is solved: "pool:NAME", "worker:NAME", "node:NAME", "flow:ID", "breaker:NAME", "cancelled:POOL" (its
+    cancelled jobs), "dead:POOL", "dead" (of several pools), "store" or "leader"; empty if there is no such place."""
 
 
 class Finding(Struct, frozen=True):
@@ -151,7 +151,7 @@ class PoolFacts(Struct, frozen=True, kw_only=True):
     """When the first of those expired, to the minute."""
     dead: int = 0
     """Jobs in its dead-letter queue, without those of schedules that have succeeded since."""
-    hosting: Hosting = "nobody"
+    hosting: Hosting = "no_node"
     labels: tuple[str, ...] = ()
     failing: dict[str, str] = field(default_factory=dict)
     """Nodes that cannot start its processes, with the error."""
@@ -231,7 +231,7 @@ def _place(problem: Problem) -> tuple[bool, bool, bool, float, str, str]:
 
 
 def integrity(records: Sequence[str], damages: Sequence[str] = ()) -> Finding:
-    """Return the finding "integrity": which small records cannot be read, and what is wrong with the data as such."""
+    """Return the finding "integrity": which docs cannot be read, and what is wrong with the data as such."""
     if not records and not damages:
         return Finding("ok")
     remedy = sentence("stop every node, copy the data for safety, then restore a backup")

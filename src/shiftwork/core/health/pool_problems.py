@@ -54,7 +54,8 @@ def of_pools(pools: Sequence[PoolFacts], now: float) -> Iterator[Problem]:
             )
             held = _remedy(pool, now) if pool.queued else sentence("raise max_workers if they waited for a slot")
             remedy = series("; ", [held, more_time])
-            yield Problem("jobs_expired", pool.name, message, remedy, since=pool.expired_since, target=_target(pool))
+            target = f"cancelled:{pool.name}"
+            yield Problem("jobs_expired", pool.name, message, remedy, since=pool.expired_since, target=target)
 
 
 def dead_letters(pools: Sequence[PoolFacts]) -> Iterator[Problem]:
@@ -256,7 +257,7 @@ def _eldest(pool: PoolFacts) -> str:
 def _is_deserted(pool: PoolFacts) -> bool:
     """Return whether a pool has something to do and there is no node at all."""
     idle = pool.served or pool.paused or pool.failing
-    return pool.hosting == "nobody" and not idle and bool(pool.queued or pool.min_workers)
+    return pool.hosting == "no_node" and not idle and bool(pool.queued or pool.min_workers)
 
 
 def _deserted(pools: Sequence[PoolFacts], now: float) -> Iterator[Problem]:
@@ -388,6 +389,9 @@ _REMEDIES: Final[Mapping[str, Callable[[Gate], str]]] = {
         "see what {worker} does: shiftwork jobs --worker {name} --status processing",
         worker=gate.by,
         name=quote(gate.by),
+    ),
+    "unserved": lambda gate: sentence(
+        "start a node whose app registers {worker}: shiftwork run MODULE:NAME", worker=gate.by
     ),
 }
 """What to do about each gate that can hold a backlog: every code of `core.scaling.backlog`."""

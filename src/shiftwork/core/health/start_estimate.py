@@ -16,6 +16,7 @@ from math import inf
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.scaling.bounds import Bounds
@@ -281,24 +282,27 @@ def rest(usual: float, ran: float) -> float:
 # ── what it is made from ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def growing_slots(
-    pool: PoolConfig, bounds: Bounds, demand: Demand, *, slots: int, busy: int, depth: int, now: float
-) -> list[tuple[float, int]]:
-    """Return how many slots the pool will have from when on, as the scaling rules add them for this many queued jobs.
+def growing_slots(pool: PoolConfig, bounds: Bounds, load: PoolLoad, now: float) -> list[tuple[float, int]]:
+    """Return how many slots the pool will have from when on, as the scaling rules add them for this load.
 
-    A job that a new slot takes is queued no longer, nor is one that the others have got to meanwhile.
+    A job that a new slot takes is queued no longer, nor is one that the others have got to meanwhile. What gates let
+    start now, with what runs, is what they keep busy later too: as runs end, they let others start.
     """
-    found, memory, left = [(now, slots)], Memory(), float(depth)
-    mean = demand.queued_seconds / depth if demand.queued_seconds and depth else None
+    found, memory, left = [(now, load.current)], Memory(), float(load.depth)
+    work, shut = load.demand.queued_seconds, load.queue_depth - load.depth
+    mean = work / load.depth if work and load.depth else None
+    jobs = load.busy_workers + (load.queue_depth if load.startable is None else load.startable)
     for look in range(1, MOST_LOOKS + 1):
-        current = found[-1][1]
-        load = PoolLoad(queue_depth=int(left), busy_workers=min(current, busy + depth), current=current, demand=demand)
-        decision = decide(pool, load, memory, now=now + look * PLAN_SECONDS, bounds=bounds)
+        current, depth = found[-1][1], int(left)
+        busy = min(current, jobs)
+        seen = replace(load, queue_depth=depth + shut, busy_workers=busy, current=current, open=depth)
+        seen = replace(seen, startable=min(depth, jobs - busy))
+        decision = decide(pool, seen, memory, now=now + look * PLAN_SECONDS, bounds=bounds)
         memory, target = decision.memory, min(decision.target, bounds.high)
         if target <= current:
             break
         found.append((now + look * PLAN_SECONDS, target))
-        left -= target - current + (current * PLAN_SECONDS / mean if mean else 0.0)
+        left -= target - current + (busy * PLAN_SECONDS / mean if mean else 0.0)
         if left <= 0:
             break
     return found

@@ -28,7 +28,7 @@ SCHEDULE_GRACE_SECONDS: Final = 10.0
 """How late the job of a fire time, or of a loop's next round, may be created before the schedule counts as missed."""
 LEADERLESS_SECONDS: Final = 60.0
 """The same while no node leads, which is a problem of its own and ends by itself if another node is there."""
-CAUSES: Final = {"breaker_open", "worker_disabled", "worker_starved", "pool_stuck", "pool_unplaced"}
+CAUSES: Final = {"breaker_open", "worker_disabled", "worker_starved", "worker_unknown", "pool_stuck", "pool_unplaced"}
 """The problems that explain a backlog with the same target."""
 
 
@@ -198,7 +198,7 @@ def _keys(facts: HealthFacts) -> Iterator[Problem]:
                 "jobs back and leaves new ones unencrypted or encrypted with another key",
                 node=node.name,
                 host=node.host,
-                key=" and ".join(missing),
+                key=series(" and ", missing),
             )
             remedy = sentence(
                 "give it the same keys as the other processes (SHIFTWORK_ENCRYPTION_KEYS), and restart it"

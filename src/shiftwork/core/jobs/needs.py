@@ -42,6 +42,7 @@ from msgspec.structs import replace
 from shiftwork.core.model.job_parts import FlowFailure, Input, Need
 from shiftwork.core.model.jobs import JobRecord, JobStatus, NewJob
 from shiftwork.core.values.envelopes import revealed
+from shiftwork.core.values.job_limits import LONGEST_ERROR
 
 # ── releasing ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -104,7 +105,6 @@ MOST_FAILURES: Final = 100
 """How many failures a run is handed at most: those that ended first."""
 MOST_LOOKED_AT: Final = 50_000
 """How many jobs are looked at, at most, for the jobs of one claim."""
-LONGEST_ERROR: Final = 1_000
 OF_INTEREST: Final = (*LOST, JobStatus.WAITING)
 """The statuses of jobs that have failed, or behind which there may be jobs that have."""
 

@@ -1,4 +1,4 @@
-"""The small records of a store, and the types of those that come with no rules. `core.doc_kinds` decodes all of them.
+"""The docs of a store, and the types of those that come with no rules. `core.doc_kinds` decodes all of them.
 
 The other types stand beside their rules: a breaker's state in `core.workers.breaker`, a schedule's cursor in
 `core.schedules.fire_times`, and so on.

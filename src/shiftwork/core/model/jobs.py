@@ -191,9 +191,9 @@ class Claimed(Struct, frozen=True, gc=False):
     """When it expired or will expire, if it has never been claimed before."""
     options: bytes | None = None
     failures: tuple[FlowFailure, ...] = ()
-    """What failed before it. No store sets it: the engine does, before the run (`core.jobs.needs`)."""
+    """What failed before it. No store sets it: the instance does, before the run (`core.jobs.needs`)."""
     secrets: tuple[bytes, ...] = ()
-    """The results of other jobs in its payload that must not be shown. The engine sets them, too."""
+    """The results of other jobs in its payload that must not be shown. The instance sets them, too."""
 
     __repr__ = shown_without_payload
 

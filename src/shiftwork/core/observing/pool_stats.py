@@ -5,7 +5,18 @@ from typing import Final
 
 from msgspec import Struct, field
 
+from shiftwork.core.model.jobs import JobStatus
 from shiftwork.core.observing.run_histograms import split_by_worker, together
+
+COUNTED_STATUSES: Final = {
+    JobStatus.SCHEDULED: "scheduled",
+    JobStatus.FAILED: "retrying",
+    JobStatus.WAITING: "waiting",
+    JobStatus.QUEUED: "queued",
+    JobStatus.PROCESSING: "processing",
+    JobStatus.DEAD: "dead",
+}
+"""The statuses that a store counts by pool and by worker, and the names of these counts."""
 
 
 class PoolStats(Struct, kw_only=True):

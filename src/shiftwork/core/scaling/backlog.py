@@ -28,7 +28,7 @@ class Gate(Struct, frozen=True, kw_only=True):
     """A gate that holds queued jobs."""
 
     code: str
-    """The code of its `Obstacle`, or concurrency_key."""
+    """The code of its `Obstacle`, concurrency_key, or unserved if no running node has the worker."""
     by: str
     """The worker, pool or breaker that they wait for."""
     worker: str
@@ -53,6 +53,14 @@ class Backlog(Struct, frozen=True, kw_only=True):
     """How many of them gates would let start now, if there were slots for all of them."""
     slots: float | None = None
     """How many slots the worker can keep busy at most; None if no gate bounds that."""
+
+
+class Held(Struct, frozen=True):
+    """The queued jobs of a pool that gates hold."""
+
+    jobs: int
+    gate: Gate
+    """The gate that holds most of them."""
 
 
 def backlog(
@@ -82,6 +90,13 @@ def backlog(
     )
 
 
+def unserved(worker: str, queued: int) -> Backlog:
+    """Return what holds the queued jobs of a worker that no running node has."""
+    why = sentence("no running node has worker {worker}", worker=worker)
+    gate = Gate(code="unserved", by=worker, worker=worker, why=why, jobs=queued)
+    return Backlog(queued=queued, gate=gate, open=0, startable=0, slots=0.0)
+
+
 def main_gate(backlogs: Iterable[Backlog]) -> Gate | None:
     """Return the gate that holds most of what is queued; None if most jobs only wait for a free slot."""
     found = [*backlogs]
@@ -99,6 +114,13 @@ def largest_gate(backlogs: Iterable[Backlog]) -> Gate | None:
             known = held.get((gate.code, gate.by))
             held[gate.code, gate.by] = gate if known is None else _both(known, gate)
     return max(held.values(), key=lambda gate: (gate.jobs, gate.code, gate.by), default=None)
+
+
+def held_of(backlogs: Iterable[Backlog]) -> Held | None:
+    """Return what gates hold of these backlogs, those of one pool; None if no gate holds any."""
+    found = [*backlogs]
+    gate = largest_gate(found)
+    return None if gate is None else Held(sum(one.gate.jobs for one in found if one.gate is not None), gate)
 
 
 def _both(one: Gate, other: Gate) -> Gate:

@@ -146,7 +146,7 @@ class _Board:
             return sentence("there are no nodes")
         suited = self._suited(pool)
         if not suited:
-            return sentence("no node has {labels}", labels=" and ".join(sorted(want.labels)))
+            return sentence("no node has {labels}", labels=series(" and ", sorted(want.labels)))
         lacking = []
         if all(self.cores[name] < want.cpu - _HAIR for name in suited):
             lacking.append(
@@ -170,7 +170,7 @@ class _Board:
         first = [other for other, its in self.wants.items() if its.priority > want.priority and self.count(other)]
         if not first:
             return why
-        names = " and ".join(first)
+        names = series(" and ", first)
         return series("; ", [why, sentence("{names} went first, with a higher priority", names=names)])
 
     def _suited(self, pool: str) -> list[str]:

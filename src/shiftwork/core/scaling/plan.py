@@ -7,7 +7,7 @@ writes nothing; the leader's `PoolPlanner` gathers the facts and writes the plan
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct, field
@@ -19,7 +19,7 @@ from shiftwork.core.model.jobs import JobPriority
 from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.observing.beats import Beat
 from shiftwork.core.observing.pool_stats import PoolStats, WorkerStats
-from shiftwork.core.scaling.backlog import Backlog, backlog, largest_gate
+from shiftwork.core.scaling.backlog import backlog, largest_gate, unserved
 from shiftwork.core.scaling.bounds import Bounds, bounds_at
 from shiftwork.core.scaling.demand import WorkerWindow, observe, pool_demand
 from shiftwork.core.scaling.placement import NodeCapacity, Placement, Want, place
@@ -67,6 +67,8 @@ class PlanFacts(Struct, frozen=True, kw_only=True):
     """The pool of each worker. Without it, nothing is known about how long jobs of the pool take."""
     admission: Facts = field(default_factory=Facts)
     """What gates say about workers with queued jobs. A worker without a lane here has no gates."""
+    unknown: Collection[str] = ()
+    """The workers with queued jobs that no live node has."""
     beats: Sequence[Beat]
     """The beats of all live instances; those of nodes have a `machine`."""
     priorities: Mapping[str, JobPriority]
@@ -164,7 +166,15 @@ def decide_pools(current: Mapping[str, int], facts: PlanFacts, memory: PlanMemor
     for worker, window in windows.items():
         by_pool.setdefault(facts.pool_of[worker], {})[worker] = window
     for name, pool in facts.pools.items():
-        load = _load(name, facts, by_pool.get(name, {}), current.get(name, 0))
+        load = pool_load(
+            facts.stats.get(name, PoolStats()),
+            facts.workers,
+            by_pool.get(name, {}),
+            facts.admission,
+            unknown=facts.unknown,
+            slots=current.get(name, 0),
+            now=facts.now,
+        )
         decision = decide(
             pool,
             load,
@@ -192,32 +202,37 @@ def observed(facts: PlanFacts, memory: PlanMemory) -> dict[str, WorkerWindow]:
     }
 
 
-def _load(name: str, facts: PlanFacts, windows: Mapping[str, WorkerWindow], slots: int) -> PoolLoad:
-    """Return a pool as the scaling rules see it."""
-    stats = facts.stats.get(name, PoolStats())
-    backlogs = _backlogs(facts, windows, full=stats.processing >= slots)
+def pool_load(
+    stats: PoolStats,
+    workers: Mapping[str, WorkerStats],
+    windows: Mapping[str, WorkerWindow],
+    admission: Facts,
+    *,
+    unknown: Collection[str],
+    slots: int,
+    now: float,
+) -> PoolLoad:
+    """Return a pool as the scaling rules see it. `windows`: its workers; `unknown`: those that no live node has."""
+    full = stats.processing >= slots
+    backlogs = {
+        name: unserved(name, workers[name].queued)
+        if name in unknown
+        else backlog(name, workers[name], admission, now, run_seconds=window.run_seconds, full=full)
+        for name, window in windows.items()
+        if workers[name].queued and (name in unknown or name in admission.lanes)
+    }
     gate = largest_gate(backlogs.values())
     ungated = max(0, stats.queued - sum(one.queued for one in backlogs.values()))
     return PoolLoad(
         queue_depth=stats.queued,
         busy_workers=stats.processing,
         current=slots,
-        oldest_wait_seconds=None if stats.oldest_run_at is None else max(0.0, facts.now - stats.oldest_run_at),
+        oldest_wait_seconds=None if stats.oldest_run_at is None else max(0.0, now - stats.oldest_run_at),
         open=ungated + sum(one.open for one in backlogs.values()),
         startable=ungated + sum(one.startable for one in backlogs.values()),
         gate=gate.why if gate is not None else "",
         demand=pool_demand(windows, backlogs),
     )
-
-
-def _backlogs(facts: PlanFacts, windows: Mapping[str, WorkerWindow], *, full: bool) -> dict[str, Backlog]:
-    """Return what holds the queued jobs of each of these workers that has any."""
-    known = facts.admission
-    return {
-        name: backlog(name, facts.workers[name], known, facts.now, run_seconds=window.run_seconds, full=full)
-        for name, window in windows.items()
-        if name in known.lanes and facts.workers[name].queued
-    }
 
 
 def _bounds(name: str, facts: PlanFacts) -> Bounds:

@@ -164,9 +164,31 @@ _NICKNAMES: Final = {
 }
 
 
+_WEEKDAYS: Final = ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT")
+_MONTHS: Final = ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC")
+_NUMBERS: Final = {
+    name: str(n) for names, first in ((_WEEKDAYS, 0), (_MONTHS, 1)) for n, name in enumerate(names, first)
+}
+_LAST_WEEKDAY: Final = re.compile(rf"\b([0-7]|{'|'.join(_WEEKDAYS)})#L\b", re.IGNORECASE)
+_STEPS: Final = re.compile(r"(?<![^\s,])(\w+)-(\w+)/0*[1-9][0-9]*(?![^\s,])")
+
+
 def five_fields(expression: str) -> str:
-    """Return a cron expression with a nickname such as "@daily" written out."""
-    return _NICKNAMES.get(expression.strip().lower(), expression)
+    """Return a cron expression as cronsim reads it: with "@daily" written out, "FRI#L" as "5L", and "9-9/5" as "9".
+
+    cronsim knows no "FRI#L", and takes a step through a range of one value for one that runs to the end of the field.
+    """
+    written_out = _NICKNAMES.get(expression.strip().lower(), expression)
+    return _STEPS.sub(_steps, _LAST_WEEKDAY.sub(lambda found: f"{_number(found[1])}L", written_out))
+
+
+def _steps(found: re.Match[str]) -> str:
+    first, last = _number(found[1]), _number(found[2])
+    return first if first == last else found[0]
+
+
+def _number(text: str) -> str:
+    return _NUMBERS.get(text.upper(), text.lstrip("0") or "0")
 
 
 _BAD_FIELDS: Final = {
@@ -180,33 +202,96 @@ _BAD_FIELDS: Final = {
 
 def cron_problem(expression: str) -> str | None:
     """Return what is wrong with a cron expression, or None."""
-    fields = len(expression.split())
-    if expression.startswith("@"):
-        known = ", ".join(_NICKNAMES)
+    return _form_problem(expression) or _character_problem(expression) or _value_problem(expression)
+
+
+def _form_problem(expression: str) -> str | None:
+    what, fields = f"{expression!r}", len(expression.split())
+    if expression.strip().lower() == "@reboot":
         return sentence(
-            "{what} is not a nickname: write five fields, or one of {names}", what=f"{expression!r}", names=known
+            "{what} is not a time: use @app.lifespan for what each process does when it starts, or @app.on_deploy for "
+            "what a deployment does once",
+            what=what,
         )
+    if expression.strip().startswith("@"):
+        known = ", ".join(_NICKNAMES)
+        return sentence("{what} is not a nickname: write five fields, or one of {names}", what=what, names=known)
     if fields == _FIELDS + 1:
         return sentence(
-            "{what} has six fields, not five fields: there is none for seconds; remove the first",
-            what=f"{expression!r}",
+            "{what} has six fields, not five fields: there is none for seconds; remove the first", what=what
+        )
+    if fields == _FIELDS + 2:
+        return sentence(
+            "{what} has seven fields, not five fields: there are none for seconds and years; remove the first and the "
+            "last",
+            what=what,
         )
     if fields != _FIELDS:
         return sentence(
             "{what} does not have five fields: minute, hour, day of month, month, day of week; for example "
             "'0 3 * * *', every day at 03:00",
-            what=f"{expression!r}",
+            what=what,
         )
+    return None
+
+
+_STRANGE: Final = re.compile(r"[^0-9A-Za-z*,/#\- \t]")
+_NEAREST: Final = re.compile(r"(?<!l)w(?!ed)", re.IGNORECASE)
+
+
+def _character_problem(expression: str) -> str | None:
+    what, strange = f"{expression!r}", _STRANGE.search(expression.strip())
+    if strange is None:
+        if _NEAREST.search(expression.split()[2]) is None:
+            return None
+        return sentence(
+            "{what} has a W, which is known only in LW, the last weekday of a month; for the weekday nearest to a day, "
+            "name the days around it, and check the date in the function",
+            what=what,
+        )
+    if strange[0] == "?":
+        return sentence("{what} has a question mark: write * instead", what=what)
+    if strange[0] == "+":
+        return sentence(
+            "{what} has a plus sign, which is not supported: name the days of the month, and check the weekday in the "
+            "function",
+            what=what,
+        )
+    return sentence("{what} contains {character}, which no field can have", what=what, character=f"{strange[0]!r}")
+
+
+def _value_problem(expression: str) -> str | None:
+    what, problem = f"{expression!r}", _unreadable(expression)
+    if problem == _NEVER:
+        return sentence("{what} never fires", what=what)
+    if problem == "bad day-of-month" and _unreadable(_in_any_month(expression)) is None:
+        return sentence(
+            "{what} never fires: its months have no such day; write L for the last day of a month", what=what
+        )
+    if problem is None:
+        return None
+    return sentence("{what} cannot be read: {why}", what=what, why=_BAD_FIELDS.get(problem, problem))
+
+
+_NEVER: Final = "never"
+
+
+def _unreadable(expression: str) -> str | None:
+    """Return what cronsim says is wrong with an expression."""
     from cronsim import CronSimError  # noqa: PLC0415 - see `_calendar`
 
     try:
         next(_calendar(expression, _NAIVE_EPOCH))
     except (CronSimError, ValueError) as error:
-        why = str(error).lower()
-        return sentence("{what} cannot be read: {why}", what=f"{expression!r}", why=_BAD_FIELDS.get(why, why))
+        return str(error).lower()
     except StopIteration:
-        return sentence("{what} never fires", what=f"{expression!r}")
+        return _NEVER
     return None
+
+
+def _in_any_month(expression: str) -> str:
+    minute, hour, day, _, weekday = expression.split()
+    return f"{minute} {hour} {day} * {weekday}"
 
 
 # ── words ────────────────────────────────────────────────────────────────────────────────────────────────────────────

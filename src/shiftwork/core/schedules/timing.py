@@ -1,4 +1,6 @@
-"""When something runs, as people can change it while everything runs: a cron expression in a zone, or an interval.
+"""A schedule as a value that people can change while everything runs: a cron expression in a zone, or an interval.
+
+`fire_times` decides when it fires next.
 
 The rules about time zones are here, too: which names are allowed, and what to write instead of another.
 """

@@ -249,6 +249,7 @@ class Context:
                 return steps.value(of_user, kept)
             try:
                 with StepSpan(name):
+                    steps.called(name)
                     value = function(*args, **kwargs)
                     if inspect.isawaitable(value):
                         value = await value
@@ -348,6 +349,7 @@ class BlockingContext:
             started_at = self._now()
             try:
                 with StepSpan(name):
+                    steps.called(name)
                     value = function(*args, **kwargs)
             except BaseException as error:
                 steps.failed(name, error, started_at)

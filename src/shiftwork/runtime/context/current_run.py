@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from shiftwork.core.jobs.retry import End
     from shiftwork.core.options.retry_rules import RetryRule
+    from shiftwork.history.recorder import HistoryRecorder
     from shiftwork.runtime.clock import Clock
 
 T = TypeVar("T")
@@ -80,6 +81,9 @@ class RunSteps(Protocol):
     async def begin(self, name: str) -> Step | None:
         """Go on to a step. Returns it if it was kept before; otherwise it runs now. Raises what it raised before."""
 
+    def called(self, name: str) -> None:
+        """Note that the function of the step that runs is about to be called."""
+
     def failed(self, name: str, error: BaseException, started_at: float) -> None:
         """Note that the step that runs has failed. The failure is kept if the function goes on to another step."""
 
@@ -129,3 +133,5 @@ class ContextServices(Struct, frozen=True):
     steps_of: Callable[[CurrentRun], "RunSteps"]
     what_follows: Callable[[CurrentRun, BaseException], WhatFollows]
     calls: RunCalls
+    recorder: "HistoryRecorder | None" = None
+    """Writes down when functions are called and how they end, if the history of this process is recorded."""

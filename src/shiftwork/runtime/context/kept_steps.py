@@ -40,7 +40,7 @@ class KeptSteps:
         self._calls = calls
         self._kept: deque[Step] = deque()
         """The next steps that were kept before, as far as they are read."""
-        self.wants_page = True
+        self.wants_page: bool = True
         """Whether the next steps that were kept before are not read yet."""
         self._has_more = True
         """Whether a page with more of them may follow."""
@@ -88,9 +88,14 @@ class KeptSteps:
 
     # ── steps that this run adds ─────────────────────────────────────────────────────────────────────────────────
 
+    @property
+    def next_number(self) -> int:
+        """The number of the next step."""
+        return self._done + 1
+
     def new_step(self, name: str, result: bytes, started_at: float) -> Step:
         """Return the next step with this result, which is not kept yet."""
-        return Step(self._done + 1, name, result, started_at, self._clock.now())
+        return Step(self.next_number, name, result, started_at, self._clock.now())
 
     async def keep(self, name: str, result: bytes, started_at: float, taking: str | None = None) -> Step:
         """Keep the next step. `taking`: the name of the signal that it takes, in the same write."""

@@ -9,7 +9,7 @@ to another step, the failure is kept before that one begins: a later run must go
 
 A wait ends the run with `Suspended`, which is not an `Exception`, so that a function does not catch it by accident. The
 job is handed back until its time or its signal comes. A function that catches what ends its run, and returns, has not
-completed its job (`Run.overruled`); nor has one whose step was left out because its run has to stop, or is stale.
+completed its job (`LocalRun.overruled`); nor has one whose step was left out because its run has to stop, or is stale.
 
 What is kept, and how it is read again, is in `KeptSteps`. While the store is away, every call waits (`StoreCalls`), so
 each is safe to repeat: a step that was kept though the reply was lost is not kept again, and one in a transaction is
@@ -21,7 +21,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from itertools import count
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import msgpack
 
@@ -37,6 +37,9 @@ from shiftwork.runtime.context.store_calls import StoreCalls, Suspended, hand_ba
 from shiftwork.runtime.error_text import describe
 from shiftwork.store.abilities import Transaction, transactional
 from shiftwork.store.protocol import Store
+
+if TYPE_CHECKING:
+    from shiftwork.history.recorder import HistoryRecorder
 
 T = TypeVar("T")
 
@@ -62,6 +65,7 @@ class Steps:
         calls: StoreCalls,
         *,
         loop: asyncio.AbstractEventLoop,
+        recorder: "HistoryRecorder | None" = None,
     ) -> None:
         self._loop = loop
         """Where the store is reached."""
@@ -70,6 +74,7 @@ class Steps:
         self._clock = clock
         self._calls = calls
         self._steps = KeptSteps(run, store, clock, calls)
+        self._recorder = recorder
         self._current: str | None = None
         """The step that is running now."""
         self._failure: tuple[str, float, bytes | str] | None = None
@@ -115,6 +120,11 @@ class Steps:
         if isinstance(error, Interrupted):
             await self._loop.create_future()
         raise error
+
+    def called(self, name: str) -> None:
+        """Note that the function of the step that runs is about to be called, if the history is recorded."""
+        if self._recorder is not None:
+            self._recorder.stepped(self._run.job, self._steps.next_number, name)
 
     def failed(self, name: str, error: BaseException, started_at: float) -> None:
         """Note that the step that runs has failed. The failure is kept if the function goes on to another step."""
@@ -198,6 +208,7 @@ class Steps:
         started_at: float,
         raised: list[BaseException],
     ) -> Step:
+        self.called(name)
         try:
             result = await work(transaction.connection)
         except BaseException as error:
@@ -333,7 +344,9 @@ def _pair(value: bytes) -> bytes:
     return b"\x92\xc3" + value  # [true, value]
 
 
-def step_maker(store: Callable[[], Awaitable[Store]], clock: Clock, calls: StoreCalls) -> Callable[[CurrentRun], Steps]:
+def step_maker(
+    store: Callable[[], Awaitable[Store]], clock: Clock, calls: StoreCalls, recorder: "HistoryRecorder | None" = None
+) -> Callable[[CurrentRun], Steps]:
     """Return what makes the steps of a run, for the runs of this event loop and of its threads."""
     loop = asyncio.get_running_loop()
-    return lambda run: Steps(run, store, clock, calls, loop=loop)
+    return lambda run: Steps(run, store, clock, calls, loop=loop, recorder=recorder)

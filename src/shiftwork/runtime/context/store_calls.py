@@ -2,7 +2,7 @@
 
 While the store is away, the call waits and is made again: an outage costs a run time, and nothing else. What ends the
 wait is what ends a run anyway: its timeout, a cancellation, a stop, or a lease in danger. In the last two cases the job
-is handed back, uncounted, even if the function catches what it gets (`Run.overruled`).
+is handed back, uncounted, even if the function catches what it gets (`LocalRun.overruled`).
 
 A call is made again although its reply may have been lost, so it must be one that is safe to repeat. A transaction that
 completes the job (`Transactions`) is not: if its end is in doubt, the run is suspended, and the store decides.

@@ -48,7 +48,7 @@ REREAD_SECONDS: Final = 60.0
 
 
 class PlanView(Struct, frozen=True):
-    """What the plan is made of, as it was at one moment."""
+    """What the plan is made of; its parts are read side by side."""
 
     now: float
     instances: Sequence[InstanceRecord]
@@ -149,6 +149,7 @@ class PoolPlanner:
             workers=workers,
             pool_of=await self._pool_of(workers, seen.now),
             admission=await self._survey(surveyed, seen.now) if surveyed else Facts(),
+            unknown=self.unknown - self._workers.keys() if there else (),
             beats=beats,
             priorities=_priorities(self._workers),
         )

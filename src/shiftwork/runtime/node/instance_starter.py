@@ -1,4 +1,7 @@
-"""Starts the instances of a node, each with its runner: in this process, or in one of its own."""
+"""Starts the instances of a node, each with its runner: in this process, or in one of its own.
+
+`StartFailures` decides how long to wait before a process that could not begin is started again.
+"""
 
 import asyncio
 import logging
@@ -11,6 +14,7 @@ from msgspec.structs import replace
 
 from shiftwork.core.model.workers import PoolConfig
 from shiftwork.events import Emit
+from shiftwork.history.opening import recorder_of
 from shiftwork.runtime.claiming.pool_instance import PoolInstance, PoolInstanceListener
 from shiftwork.runtime.clock import Clock, Timer
 from shiftwork.runtime.node.node_services import NodeServices
@@ -40,6 +44,7 @@ class Runners:
             report=here.progress.report,
             middleware=here.registry.middleware,
             outages=here.outages,
+            recorder=recorder_of(here.store),
         )
         return LocalRunner(here.registry.callees, services, load=here.gauge.load)
 

@@ -34,7 +34,7 @@ from shiftwork.runtime.node.stopping import HURRIED_SECONDS, StopBudget
 from shiftwork.runtime.outage_log import OutageLog
 from shiftwork.runtime.outcomes.reporter import Reporter
 from shiftwork.runtime.processes.messages import Setup
-from shiftwork.runtime.publication import publish, read_definitions
+from shiftwork.runtime.publication import publish, read_definitions, record_definitions
 from shiftwork.runtime.registry import Registry
 from shiftwork.runtime.running.loop_watch import LoopWatch
 from shiftwork.sentences import sentence
@@ -82,7 +82,7 @@ class Node:
         self._node_pools = NodePools(
             here, on_full=cluster.planner.soon, on_poll=cluster.planner.wake, on_started=renew_soon
         )
-        self._lease_keeper = NodeLeases(here, self._node_pools, cluster.leader, renew_soon)
+        self._node_leases = NodeLeases(here, self._node_pools, cluster.leader, renew_soon)
         self._loop_watch = LoopWatch(self._node_pools.runs)
         self.rescheduled: dict[str, Rescheduled] = {}
         """What people changed about the schedules of workers, as last read."""
@@ -99,7 +99,7 @@ class Node:
             self._serve(pool)
 
     async def _beat(self) -> None:
-        await self._lease_keeper.beat()
+        await self._node_leases.beat()
 
     def _serve(self, pool: PoolConfig) -> Duty:
         self._pools[pool.name] = pool
@@ -145,7 +145,7 @@ class Node:
     @property
     def duties(self) -> list[Duty]:
         """Everything that it does over and over, on its own event loop."""
-        return [*self._duties, *self._lease_keeper.duties]
+        return [*self._duties, *self._node_leases.duties]
 
     def strays(self) -> dict[str, Strays]:
         """Return how many runs were given up on and go on regardless, and since when, by instance."""
@@ -164,7 +164,7 @@ class Node:
         failing = sorted(name for name, pool in self.pools.items() if pool.failing is not None)
         if failing:
             words += f"; cannot start processes of {', '.join(failing)}"
-        silence = self._lease_keeper.silence
+        silence = self._node_leases.silence
         leased = silence < self._services.settings.lease_seconds
         return NodeCondition(leased, words if leased else f"{words}; could not renew its lease for {silence:.0f} s")
 
@@ -181,15 +181,16 @@ class Node:
 
     async def _start(self) -> None:
         here = self._services
+        record_definitions(here.registry, here.store)
         if here.settings.leads:  # a visitor knows only a part of what is registered
-            joining = NodeJoin(here, self._cluster, beat=self._lease_keeper.beat)
+            joining = NodeJoin(here, self._cluster, beat=self._node_leases.beat)
             self._follow(await joining.join(self._pools, self._serve))
             self._found = {name: copy(state) for name, state in self._states.items()}
         else:
             await here.reporter.refresh()
             self._node_pools.resize({name: max(pool.min_workers, 1) for name, pool in self._pools.items()})
         here.gauge.look()
-        await self._lease_keeper.start()
+        await self._node_leases.start()
         self._add_duties()
         for duty in self._duties:
             duty.start()
@@ -262,6 +263,7 @@ class Node:
         here = self._services
         now = here.clock.now()
         await publish(newest, here.store, now, over=await read_definitions(newest, here.store, now))
+        record_definitions(newest, here.store)
         here.registry.extend(newest)
         for pool in newest.pools.values():
             if pool.name not in self._pools:
@@ -313,7 +315,7 @@ class Node:
         """
         deadline = self._services.clock.now() + timeout_seconds
         budget = self._budget = StopBudget(timeout_seconds)
-        self._draining = self._lease_keeper.draining = True
+        self._draining = self._node_leases.draining = True
         self._node_pools.drain()
         duties = asyncio.ensure_future(self._stop_duties())
         await self._node_pools.idle(deadline)
@@ -328,7 +330,7 @@ class Node:
         await budget.wait(self._write_the_last(budget.left), "writing the last outcomes; their jobs will run again")
         await self._node_pools.gone(PROCESS_LEAVE_SECONDS)
         await budget.wait(self._node_pools.released(), "giving up the leases of processes that have ended")
-        await budget.wait(self._lease_keeper.stop(), "waiting for the last renewal")
+        await budget.wait(self._node_leases.stop(), "waiting for the last renewal")
         await budget.wait(self._leave(), "giving up the leases; they will run out by themselves")
 
     async def _stop_duties(self) -> None:

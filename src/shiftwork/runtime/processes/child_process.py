@@ -6,7 +6,7 @@ import os
 import socket
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from shiftwork.core.jobs.retry import End, EndKind
 from shiftwork.core.model.jobs import Claimed, Progress
@@ -39,6 +39,9 @@ from shiftwork.runtime.running.job_run import LocalRun
 from shiftwork.runtime.running.local_runner import LocalRunner, context_services
 from shiftwork.runtime.running.loop_watch import LoopWatch
 from shiftwork.store.protocol import Store
+
+if TYPE_CHECKING:
+    from shiftwork.history.recorder import HistoryRecorder
 
 logger: Final = logging.getLogger("shiftwork")
 
@@ -92,10 +95,15 @@ class ChildProcess:
         middleware: Middleware,
         *,
         alone: bool,
+        recorder: "HistoryRecorder | None" = None,
     ) -> None:
-        """Run jobs from now on."""
+        """Run jobs from now on, and write down what is called here if there is a recorder."""
         self._callees = callees
-        services = context_services(store, self.clock, report=self._progress.report, middleware=middleware)
+        if recorder is not None:
+            self.link.before_send = recorder.flush
+        services = context_services(
+            store, self.clock, report=self._progress.report, middleware=middleware, recorder=recorder
+        )
         if alone:
             self._runner = self._serial = SerialRunner(
                 callees, services, self._given, prepare=self._prepare, on_not_started=self._not_started

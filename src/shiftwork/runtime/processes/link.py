@@ -60,10 +60,10 @@ class Link(Generic[T]):
         before_send: Callable[[], None] | None = None,
     ) -> None:
         self.longest = longest
+        self.before_send = before_send
+        """Called before messages are sent."""
         self._most_at_once = most_at_once
         """How many bytes are read before the event loop does something else; None is all that have arrived."""
-        self._before_send = before_send
-        """Called before messages are sent."""
         self._on_refused = on_refused
         self.garbage: str | None = None
         """What the other end sent instead of a frame, if it did. The connection is closed then."""
@@ -140,8 +140,8 @@ class Link(Generic[T]):
 
     def _encode(self) -> None:
         self._flushing = True
-        if self._before_send is not None and not self.closed:
-            self._before_send()
+        if self.before_send is not None and not self.closed:
+            self.before_send()
         while self._waiting and not self.closed:  # a refusal may lead to another message
             messages, self._waiting = self._waiting, []
             if not self._put(messages):

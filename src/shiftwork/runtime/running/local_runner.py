@@ -5,7 +5,7 @@ import logging
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
@@ -27,6 +27,9 @@ from shiftwork.runtime.running.run_stacks import RunStacks
 from shiftwork.runtime.running.runner import RunnerListener
 from shiftwork.store.protocol import Store
 from shiftwork.telemetry.tracing import processing
+
+if TYPE_CHECKING:
+    from shiftwork.history.recorder import HistoryRecorder
 
 logger: Final = logging.getLogger("shiftwork")
 
@@ -59,6 +62,7 @@ class LocalRunner:
         self.pid: int = os.getpid()
         self._callees = callees
         self._services = services
+        self._recorder = services.recorder
         self._load = load
         self._gives_up = gives_up
         """Whether it ever gives up on a run. False where the node kills the whole process instead."""
@@ -185,13 +189,25 @@ class LocalRunner:
             end = cancelled(run)
         except BaseException as error:  # noqa: BLE001 - the slot must be free again, whatever that was
             end = escaped(run, error)
+        if self._recorder is not None and run.began_at is not None and self._recorder.ended(run.job, end.kind):
+            self._loop.call_soon(self._recorder.flush)
         self._ended(run, end)
 
     def _end_in_thread(self, run: LocalRun) -> End | Coroutine[Any, Any, Any]:
         try:
-            return run_sync(run, self._services)
+            end = run_sync(run, self._services)
         except BaseException as error:  # noqa: BLE001 - the slot must be free again, whatever that was
-            return escaped(run, error)
+            end = escaped(run, error)
+        if self._recorder is not None and isinstance(end, End):
+            self._record_end(self._recorder, run, end)
+        return end
+
+    @staticmethod
+    def _record_end(recorder: "HistoryRecorder", run: LocalRun, end: End) -> None:
+        """Write at once that the function has ended: for a stray, long after its run has."""
+        if run.began_at is not None:
+            recorder.ended(run.job, end.kind)
+            recorder.flush()
 
     def _in_thread(self, run: LocalRun) -> None:
         end = self._end_in_thread(run)
@@ -205,6 +221,8 @@ class LocalRunner:
             self._ended(run, end)
         elif run.ended or run.stopped_as is not None:
             end.close()
+            if self._recorder is not None:
+                self._record_end(self._recorder, run, cancelled(run))
             self._ended(run, cancelled(run))
         else:
             self._start_task(run, run_rest(run, end))
@@ -253,10 +271,12 @@ def context_services(
     report: Callable[[Claimed, Progress], None],
     middleware: Middleware,
     outages: OutageLog | None = None,
+    recorder: "HistoryRecorder | None" = None,
 ) -> ContextServices:
     """Return what runs here use. `report` gets what they say of their progress.
 
     `outages`: the log that the process shares. A process that a node has started uses the store for its runs only.
+    `recorder`: writes down what is called here, if the history is recorded.
     """
     calls = StoreCalls(outages or OutageLog(clock.monotonic))
     return ContextServices(
@@ -264,7 +284,8 @@ def context_services(
         report,
         Transactions(open_store, clock, calls).begin,
         middleware,
-        steps_of=step_maker(open_store, clock, calls),
+        steps_of=step_maker(open_store, clock, calls, recorder),
         what_follows=what_follows,
         calls=calls,
+        recorder=recorder,
     )

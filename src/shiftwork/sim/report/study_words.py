@@ -89,7 +89,8 @@ def findings(study: ScenarioStudy) -> Iterator[str]:
 
 def _troubles(name: str, pool: str, course: PoolCourse) -> Iterator[str]:
     if course.left > max(100, course.waits.jobs // 100):
-        yield f"{name}: {counted(course.left, 'job')} of {pool} have not ended at the end; the queue never empties"
+        left, held = counted(course.left, "job"), f": {course.gate}" if course.gate else ""
+        yield f"{name}: {left} of {pool} have not ended at the end; the queue never empties{held}"
     if course.unplaced is not None:
         yield f"{name}: {pool} wanted more slots than fit: {course.unplaced}"
     if course.dead:
@@ -110,6 +111,8 @@ def suggestion_words(study: ScenarioStudy, suggestion: Suggestion) -> str:
     """Return what the search found, in one sentence."""
     before, after = study.simulated[suggestion.base], suggestion.simulated
     tried = counted(suggestion.trials, "trial")
+    if not any(suggestion.changes.values()) and after.missed:
+        return f"no change of {suggestion.base} meets its targets: {'; '.join(after.missed)} ({tried})"
     if not any(suggestion.changes.values()):
         return f"no change makes {suggestion.base} cheaper at the same targets ({tried})"
     hours = f"{after.slot_hours:,.1f} slot-hours instead of {before.slot_hours:,.1f}"

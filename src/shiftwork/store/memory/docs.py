@@ -1,4 +1,4 @@
-"""The small versioned records of a memory store. Those that claims read are decoded once, when they are written."""
+"""The docs of a memory store: small versioned values. Those that claims read are decoded when they are written."""
 
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING

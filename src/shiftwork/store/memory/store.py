@@ -164,7 +164,7 @@ class MemoryStore:
         with self._call() as tables:
             tables.places.drop(name, holder)
 
-    # ── small versioned records ──────────────────────────────────────────────────────────────────────────────────────
+    # ── docs ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def docs(self, *kinds: str) -> list[Doc]:
         with self._call() as tables:

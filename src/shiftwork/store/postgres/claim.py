@@ -26,9 +26,9 @@ _ahead = json.Decoder(dict[str, list[tuple[float, str, float]]])
 STALE: Final = "stale"
 """The cause in the row that `shiftwork.claim` returns if the store has another edition."""
 UNKNOWN: Final = "unknown"
-"""The cause in that row if the store does not know the crew: the workers under the digest that was sent."""
+"""The cause in that row if the store does not know the digest: the workers under the digest that was sent."""
 CREW_SECONDS: Final = 7 * SECONDS_A_DAY
-"""How long the store keeps a crew."""
+"""How long the store keeps a digest."""
 
 
 class Claimer:
@@ -51,19 +51,19 @@ class Claimer:
         """Start up to `n` jobs of these workers in this pool for the instance, unless the store has another edition."""
         if n <= 0 or not workers:
             return Claims([])
-        crew = digest(workers)
-        names = arrays.texts([] if crew else list(workers))
-        args = (session.namespace, instance, pool, n, now, names, edition, crew)
+        workers_digest = digest(workers)
+        names = arrays.texts([] if workers_digest else list(workers))
+        args = (session.namespace, instance, pool, n, now, names, edition, workers_digest)
         claims = await self._claim(session, pool, args)
         if claims is None:
             await session.rows(
-                "introduce_crew", (session.namespace, crew, arrays.texts(list(workers)), now, CREW_SECONDS)
+                "introduce_crew", (session.namespace, workers_digest, arrays.texts(list(workers)), now, CREW_SECONDS)
             )
             claims = await self._claim(session, pool, args)
         return claims or Claims([])
 
     async def _claim(self, session: PostgresSession, pool: str, args: tuple[Any, ...]) -> Claims | None:
-        """Claim. None if the store does not know the crew."""
+        """Claim. None if the store does not know the digest."""
         if pool not in self._gated:
             found = _started(await session.rows("claim", args))
             if not found or found[0].id is not None:

@@ -1,4 +1,4 @@
-"""Docs: small versioned records, changed by compare-and-set. Claims read some of them: gates, pools, breakers, edition.
+"""Docs: small versioned values, changed by compare-and-set. Claims read some of them: gates, pools, breakers, edition.
 
 A write of gates also stores which workers the gates tie together, so that the database can lock and wake all of them
 without decoding docs.

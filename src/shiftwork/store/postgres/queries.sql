@@ -203,7 +203,7 @@ SELECT shiftwork.prune(%s::int, %s::int, %s::float8, %s::bigint, %s::float8, %s:
 -- name: leave
 SELECT shiftwork.leave(%s::int, %s::text[], %s::float8);
 
--- ── coordination, small records ─────────────────────────────────────────────────────────────────────────────────────
+-- ── coordination, docs ────────────────────────────────────────────────────────────────────────────────────────────────
 
 -- name: hold
 SELECT shiftwork.hold(%s::int, %s::text, %s::text, %s::int, %s::float8, %s::float8);

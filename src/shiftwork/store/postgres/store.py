@@ -221,7 +221,7 @@ class PostgresStore:
     async def drop(self, name: str, holder: str) -> None:
         await self._ask(drop, name, holder)
 
-    # ── small versioned records ──────────────────────────────────────────────────────────────────────────────────
+    # ── docs ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def docs(self, *kinds: str) -> list[Doc]:
         return await self._ask(stored_docs, kinds)

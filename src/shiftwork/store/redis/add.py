@@ -250,7 +250,7 @@ def added_together(
 
 
 def one_plain(job: NewJob, now: float) -> tuple[bytes, ...] | None:
-    """Return a job as arguments of `add_one`; None if it is not plain (`parts/add_fast.lua`)."""
+    """Return a job as arguments of `add_one_fast`; None if it is not plain (`parts/add_fast.lua`)."""
     run_at, head_start = job.run_at, job.head_start
     if job.unique_key is not None or job.key is not None or not run_at <= now or _extra(job) is not None:
         return None

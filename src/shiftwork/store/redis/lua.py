@@ -6,8 +6,8 @@ those that it uses. The server creates every function of a script anew in each c
 small one: so what many calls do not need is included inside a function, `load_full`, which is called when it is needed.
 
 Every script gets KEYS[1], the prefix of all keys of the namespace; ARGV[1], its arguments as MessagePack; ARGV[2], the
-id of the calling store; and then byte strings, which the server's MessagePack does not support. `add_one` has arguments
-of its own.
+id of the calling store; and then byte strings, which the server's MessagePack does not support. `add_one_fast` has
+arguments of its own.
 
 Lua names statuses, flags and columns, and sentences for people: `NUMBERS` and `TEXTS` replace the names when a script
 is loaded. `STATE`, `Flag` and `INFO` never change, because stores have written them. The dictionary of keys is in
@@ -107,7 +107,7 @@ READERS: Final = (
     *("survey", "ahead", "get", "results", "find", "dead", "flows", "members", "stats"),
     *("steps", "signal", "parts"),
 )
-REFUSED_WHEN_FULL: Final = ("add", "add_one", "record", "restore", "take_over")
+REFUSED_WHEN_FULL: Final = ("add", "add_one_fast", "record", "restore", "take_over")
 """Scripts that would fill a full server further. All others still run, so that queued jobs can be completed: also those
 that write docs, which are few and small, and without which no pool scales and no breaker opens."""
 

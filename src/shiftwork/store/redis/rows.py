@@ -11,13 +11,11 @@ from operator import attrgetter
 from typing import Any, Final
 
 from msgspec import MsgspecError, convert, msgpack
-from msgspec.structs import replace
 
 from shiftwork.core.doc_kinds import read_attempt
 from shiftwork.core.jobs.transitions import STATUSES
-from shiftwork.core.model.job_parts import NEED_ALONE, NEED_WHATEVER, Need, SeenParts, Signal, Step, StepPage, Wait
-from shiftwork.core.model.jobs import Attempt, Claimed, JobPriority, JobRecord, JobStatus, NewJob, Progress
-from shiftwork.core.values.beginnings import read_step, seen_signal, seen_step
+from shiftwork.core.model.job_parts import NEED_ALONE, NEED_WHATEVER, Need, Signal, Step, Wait
+from shiftwork.core.model.jobs import Attempt, JobPriority, JobRecord, JobStatus, NewJob, Progress
 from shiftwork.store.redis.lua import STATE, Flag
 
 _encode: Final = msgpack.Encoder().encode
@@ -49,22 +47,6 @@ def never_changes_of(job: NewJob | JobRecord, now: float) -> bytes:
     # The server's MessagePack knows texts, but no bytes.
     options = None if job.options is None else job.options.decode("latin-1")
     return _encode((*never_changes, options, job.expires_at))
-
-
-def claimed(flat: Sequence[Any], broken: dict[str, str]) -> list[Claimed]:
-    """Return the jobs of a reply of `claim`. Unreadable ones are added to `broken`, with the reason."""
-    jobs: list[Claimed] = []
-    for id, state, never_changes, payload in zip(flat[::4], flat[1::4], flat[2::4], flat[3::4], strict=True):
-        _, flags, _, attempt, crashes, fence, run_at, _, _, _ = STATE.unpack_from(state)
-        try:
-            worker, pool, _, _, _, cause, _, _, _, trace, *own = _decode(never_changes)
-        except (MsgspecError, UnicodeDecodeError, TypeError, ValueError) as error:
-            broken[id.decode()] = f"unreadable: {error}"
-            continue
-        name = id.decode()
-        job = Claimed(name, worker, pool, payload, int(fence), attempt, crashes, run_at, cause, trace or None)
-        jobs.append(job if not own else replace(job, **own_values(own, flags)))
-    return jobs
 
 
 def own_values(own: Sequence[Any], flags: int) -> dict[str, Any]:
@@ -206,24 +188,6 @@ def worker_and_pool(found: Fields) -> tuple[str, str]:
     except (MsgspecError, UnicodeDecodeError, TypeError, ValueError):
         return "", ""
     return (worker if isinstance(worker, str) else ""), (pool if isinstance(pool, str) else "")
-
-
-def step_page(bodies: Sequence[bytes], more: int) -> StepPage:
-    """Return the steps of a reply of `steps`."""
-    return StepPage([read_step(body) for body in bodies], more=bool(more))
-
-
-def seen_parts(steps: Sequence[Any], signals: Sequence[Any], *counts: int) -> SeenParts:
-    """Return what people see of a job, from a reply of `parts`."""
-    step_count, step_bytes, signal_count, signal_bytes = counts
-    return SeenParts(
-        steps=[seen_step(head, tail) for head, tail in zip(steps[::2], steps[1::2], strict=True)],
-        signals=[seen_signal(head, tail) for head, tail in zip(signals[::2], signals[1::2], strict=True)],
-        step_count=step_count,
-        step_bytes=step_bytes,
-        signal_count=signal_count,
-        signal_bytes=signal_bytes,
-    )
 
 
 def numbered(name: bytes, values: Sequence[Attempt | Step | Signal]) -> Fields:

@@ -1,25 +1,11 @@
-"""Statistics, instances and events, from the replies of the server, for people."""
+"""Statistics, from the reply of the server, for people."""
 
-import struct
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from shiftwork.core.doc_kinds import BEAT, read_event
 from shiftwork.core.jobs.transitions import STATUSES
-from shiftwork.core.model.event import Event
-from shiftwork.core.model.jobs import JobStatus
-from shiftwork.core.observing.beats import InstanceRecord
-from shiftwork.core.observing.pool_stats import PoolStats, Stats, WorkerStats
+from shiftwork.core.observing.pool_stats import COUNTED_STATUSES, PoolStats, Stats, WorkerStats
 
-COUNTED: Final = {
-    JobStatus.SCHEDULED: "scheduled",
-    JobStatus.FAILED: "retrying",
-    JobStatus.WAITING: "waiting",
-    JobStatus.QUEUED: "queued",
-    JobStatus.PROCESSING: "processing",
-    JobStatus.DEAD: "dead",
-}
-"""The statuses that statistics count, and the name of each count."""
 Number = type[int] | type[float]
 OF_POOLS: Final[dict[str, tuple[str, Number]]] = {
     "a": ("added", int),
@@ -35,9 +21,6 @@ OF_WORKERS: Final[dict[str, tuple[str, Number]]] = {
     "R": ("run_seconds", float),
 }
 """What a field of the hash `numbers` counts, by its first letter."""
-LEASE: Final = struct.Struct("<dd")
-EVENT_HEAD: Final = 8
-"""The size of what precedes a stored event: its number, so that no two events are equal."""
 
 
 def read_stats(reply: Sequence[Any]) -> Stats:
@@ -69,25 +52,10 @@ def read_stats(reply: Sequence[Any]) -> Stats:
 
 
 def _count(numbers: PoolStats | WorkerStats, name: str, n: int) -> None:
-    status = COUNTED.get(STATUSES[int(name[0])])
+    status = COUNTED_STATUSES.get(STATUSES[int(name[0])])
     if status is not None:
         setattr(numbers, status, n)
 
 
 def _pairs(flat: Sequence[bytes]) -> Iterator[tuple[str, bytes]]:
     return ((name.decode(), value) for name, value in zip(flat[::2], flat[1::2], strict=True))
-
-
-def read_instances(flat: Sequence[bytes]) -> list[InstanceRecord]:
-    """Return all instances by name, without those that cannot be read: their next beat replaces them."""
-    found = []
-    for body in flat[1::2]:
-        beat = BEAT.decode(body[LEASE.size :])
-        if beat is not None:
-            found.append(InstanceRecord(beat, *LEASE.unpack_from(body)))
-    return sorted(found, key=lambda record: record.beat.instance)
-
-
-def event(number: int, body: bytes) -> Event:
-    """Return an event from its bytes."""
-    return read_event(number, body[EVENT_HEAD:])

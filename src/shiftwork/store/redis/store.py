@@ -7,13 +7,11 @@ name; nothing is decided here.
 import asyncio
 import secrets
 import weakref
-from collections import Counter
 from collections.abc import Awaitable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
 from msgspec import msgpack
-from msgspec.structs import replace
 
 from shiftwork.core.health.health_values import Finding
 from shiftwork.core.health.position import LANES, Ahead, QueuePlace
@@ -33,17 +31,18 @@ from shiftwork.core.values.job_limits import PAGE_BYTES, SHOWN_STEPS, SIGNALS, S
 from shiftwork.core.workers.admission import Facts
 from shiftwork.store.bells import Bells
 from shiftwork.store.protocol import Bell, Claims, Promoted
-from shiftwork.store.redis import add, doctor, facts, find, finish, flows, restore, rows, stats
+from shiftwork.store.redis import add, claim, doctor, durable, facts, find, finish, flows, lead, lease, restore, stats
 from shiftwork.store.redis.add import AddBatcher, BatchReply, NewRows, check_size, in_parts
 from shiftwork.store.redis.amend import amended, amendment, rewrites_of
 from shiftwork.store.redis.docs import ClaimView, claim_view, stored
+from shiftwork.store.redis.events import newest, read_events
 from shiftwork.store.redis.find import FoundJobs, criteria, decoded
 from shiftwork.store.redis.lua import NO_ROOM, STEP_FULL, STEP_KEPT
 from shiftwork.store.redis.rows import fields
 from shiftwork.store.redis.server.address import RedisAddress
 from shiftwork.store.redis.server.bell_listener import BellListener
 from shiftwork.store.redis.server.blocking_line import BlockingLine
-from shiftwork.store.redis.server.client import RedisClient, RedisConnection, SentCommand
+from shiftwork.store.redis.server.client import RedisClient, RedisConnection, SentCommand, seconds
 from shiftwork.store.redis.upgrade import agree_on_version
 from shiftwork.store.worker_digest import digest
 
@@ -61,7 +60,7 @@ class RedisStore:
         self._listener = BellListener(address, self._prefix, self._origin, self._bells)
         self._client = RedisClient(address, self._prefix, on_loss=self._bells.ring_all, on_move=self._listener.move)
         self._batchers: weakref.WeakKeyDictionary[RedisConnection, AddBatcher] = weakref.WeakKeyDictionary()
-        self._line = BlockingLine(address, self._prefix, "add_one")
+        self._line = BlockingLine(address, self._prefix, "add_one_fast")
         self._is_open = False
         weakref.finalize(self, self._listener.stop).atexit = False
         weakref.finalize(self, self._line.close).atexit = False
@@ -103,7 +102,7 @@ class RedisStore:
         await self._client.close()
 
     async def server_time(self) -> float:
-        return _seconds(await self._client.ask("TIME"))
+        return seconds(await self._client.ask("TIME"))
 
     # ── hot path ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -126,7 +125,7 @@ class RedisStore:
         self, pool: str, arguments: Sequence[bytes], connection: RedisConnection, batcher: AddBatcher
     ) -> bool:
         """Add a job by a script of its own. False if its id is taken: then nothing has happened."""
-        sent = self._client.send("add_one", self._origin, *arguments, at_once=True, connection=connection)
+        sent = self._client.send("add_one_fast", self._origin, *arguments, at_once=True, connection=connection)
         topics = (f"pool:{pool}",)
         self._bells.ring_here(topics)  # a claim of this event loop follows on the same connection
         if not await batcher.add_alone(sent):
@@ -156,16 +155,16 @@ class RedisStore:
     async def claim(
         self, instance: str, pool: str, n: int, now: float, workers: Collection[str], *, edition: str | None = None
     ) -> Claims:
-        crew = digest(workers)
-        wanted = {"digest": crew} if crew else list(workers)
+        workers_digest = digest(workers)
+        wanted = {"digest": workers_digest} if workers_digest else list(workers)
         next_at, taken = await self._write("claim", now, instance, pool, n, wanted, edition or False)
         if next_at == b"unknown":
-            told = {"digest": crew, "names": list(workers)}
+            told = {"digest": workers_digest, "names": list(workers)}
             next_at, taken = await self._write("claim", now, instance, pool, n, told, edition or False)
         if next_at == b"stale":
             return Claims([], stale=True)
         found = FoundJobs()
-        claimed = rows.claimed(taken, found.broken)
+        claimed = claim.claimed(taken, found.broken)
         await self._bury(found, now, pool)
         return Claims(claimed, _optional(next_at))
 
@@ -178,8 +177,7 @@ class RedisStore:
 
     async def beat(self, beats: Sequence[Beat], ttl: float, now: float) -> Orders:
         signs = [(beat.instance, beat.pool) for beat in beats]
-        cancel, lost, time = await self._run("beat", now, ttl, signs, behind=map(msgpack.encode, beats))
-        return Orders([(id.decode(), fence) for id, fence in cancel], [name.decode() for name in lost], _seconds(time))
+        return lease.orders(*await self._run("beat", now, ttl, signs, behind=map(msgpack.encode, beats)))
 
     async def note(self, notes: Sequence[ProgressNote]) -> None:
         behind = (msgpack.encode(note.progress) for note in notes)
@@ -201,14 +199,14 @@ class RedisStore:
 
     async def steps(self, id: str, fence: int, after: int) -> StepPage | None:
         answer = await self._run("steps", id, fence, after, PAGE_BYTES)
-        return rows.step_page(*answer) if answer else None
+        return durable.step_page(*answer) if answer else None
 
     async def signal(self, id: str, name: str) -> Signal | None:
         found = await self._run("signal", id, name)
         return None if found is None else read_signal(found)
 
     async def parts(self, id: str, *, steps: int = SHOWN_STEPS, signals: int = SIGNALS.number) -> SeenParts:
-        return rows.seen_parts(*await self._run("parts", id, steps, signals, HEAD, TAIL))
+        return durable.seen_parts(*await self._run("parts", id, steps, signals, HEAD, TAIL))
 
     async def extend(self, parent: str, fence: int, new: Sequence[NewJob], now: float) -> list[Added] | None:
         check_size(new)
@@ -235,17 +233,13 @@ class RedisStore:
     # ── leader ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def promote(self, n: int, now: float) -> Promoted:
-        moved, late, *next_at = await self._write("promote", now, n, EXPIRED)
-        expired = dict(Counter(worker.decode() for worker in late))
-        return Promoted(moved, min((float(at) for at in next_at if at), default=None), expired)
+        return lead.promoted(*await self._write("promote", now, n, EXPIRED))
 
     async def reap(self, holder: str, n: int, now: float) -> list[JobRecord]:
         [taken] = await self._write("reap", now, holder, n)
-        found = FoundJobs((id.decode(), fields(flat)) for _, id, flat in taken)
-        records = decoded(found, whole=True)
+        jobs, found = lead.reaped(taken)
         await self._bury(found, now)
-        lost_by = {id.decode(): name.decode() for name, id, _ in taken}
-        return [replace(record, instance=lost_by[record.id]) for record in records if record.id not in found.broken]
+        return jobs
 
     async def prune(self, n: int, now: float) -> int:
         pruned: int = await self._run("prune", now, n, self._keep, EVENTS_KEPT, now - INSTANCES_KEPT_SECONDS, POSTPONED)
@@ -262,7 +256,7 @@ class RedisStore:
     async def drop(self, name: str, holder: str) -> None:
         await self._run("drop", name, holder)
 
-    # ── small versioned records ──────────────────────────────────────────────────────────────────────────────────
+    # ── docs ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def docs(self, *kinds: str) -> list[Doc]:
         if not kinds:
@@ -347,7 +341,7 @@ class RedisStore:
         return stats.read_stats(await self._run("stats"))
 
     async def instances(self) -> list[InstanceRecord]:
-        return stats.read_instances(await self._client.ask("HGETALL", self._prefix + b"beats"))
+        return lease.read_instances(await self._client.ask("HGETALL", self._prefix + b"beats"))
 
     async def record(self, events: Sequence[Event]) -> None:
         if events:
@@ -357,11 +351,7 @@ class RedisStore:
         await self._run("record", [])  # a full server rejects this script whatever it records
 
     async def events(self, after: int = 0, limit: int = 100, *, before: int | None = None) -> list[Event]:
-        key, end = self._prefix + b"events", "+inf" if before is None else f"({before}"
-        newest = ("ZRANGE", key, end, f"({after}", "BYSCORE", "REV", "LIMIT", 0, max(0, limit), "WITHSCORES")
-        flat = await self._client.ask(*newest)
-        pairs = zip(flat[::2], flat[1::2], strict=True)
-        return [stats.event(int(number), body) for body, number in reversed(list(pairs))]
+        return read_events(await self._client.ask(*newest(self._prefix + b"events", after, limit, before)))
 
     def listen(self, topics: Collection[str]) -> Bell:
         return self._bells.listen(topics)
@@ -372,9 +362,3 @@ class RedisStore:
 
 def _optional(number: bytes) -> float | None:
     return float(number) if number else None
-
-
-def _seconds(time: list[bytes]) -> float:
-    """Return the reply to TIME as seconds."""
-    seconds, micros = time
-    return int(seconds) + int(micros) / 1e6

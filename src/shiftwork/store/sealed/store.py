@@ -54,6 +54,8 @@ class SealedStore:
         """The keys of this process; the first one encrypts."""
         self.sealer: Sealer = Sealer(ring, namespace)
         self.url: str = inner.url
+        self.recorder: Any = getattr(inner, "recorder", None)
+        """What the calls of the store inside are recorded with, if they are."""
 
     def __getattr__(self, name: str) -> Any:
         if name in FORWARDED:
@@ -107,7 +109,7 @@ class SealedStore:
     async def send(self, id: str, signal: Signal, now: float) -> JobStatus | None:
         return await self.inner.send(id, self.sealer.seal_signal(id, signal), now)
 
-    # ── leader and small records ────────────────────────────────────────────────────────────────────────────────
+    # ── leader and docs ─────────────────────────────────────────────────────────────────────────────────────────
 
     async def reap(self, holder: str, n: int, now: float) -> list[JobRecord]:
         return [self.sealer.open_record(job) for job in await self.inner.reap(holder, n, now)]

@@ -1,4 +1,4 @@
-"""The small versioned records, changed by compare-and-set."""
+"""Docs: small versioned values, changed by compare-and-set."""
 
 from collections.abc import Collection, Sequence
 from typing import Any

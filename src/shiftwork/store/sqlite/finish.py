@@ -227,10 +227,10 @@ def note(session: SqliteSession, notes: Sequence[ProgressNote]) -> None:
 # ── rows that cannot be read ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def bury_unreadable(session: SqliteSession, suspects: Unreadable) -> None:
+def bury_unreadable(session: SqliteSession, unreadable: Unreadable) -> None:
     """Bury the jobs that a reader could not read, if they still cannot be read."""
     broken = Unreadable()
-    detailed(session, read_rows(session, "records_of_seqs", (as_list(suspects),)), broken, whole=True)
+    detailed(session, read_rows(session, "records_of_seqs", (as_list(unreadable),)), broken, whole=True)
     bury(session, broken, None)
 
 

@@ -16,7 +16,7 @@
 --               │                       └─▶ steps, signals   of durable functions
 --               ├─▶ instances   leases; jobs.holder refers to them. Lost ones stay, so that they stay lost
 --               ├─▶ places      names held until a time
---               ├─▶ docs        small records by compare-and-set
+--               ├─▶ docs        small values by compare-and-set
 --               └─▶ events
 --
 -- A plain job has no row in needs, tags, steps, signals and flows, and NULL in the columns that belong to them.

@@ -87,7 +87,7 @@ class SqliteStore:
 
     async def _bury(self, broken: Unreadable) -> None:
         if broken:
-            await self._write(partial(bury_unreadable, suspects=broken))
+            await self._write(partial(bury_unreadable, unreadable=broken))
 
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -190,7 +190,7 @@ class SqliteStore:
     async def drop(self, name: str, holder: str) -> None:
         await self._write(partial(drop, name=name, holder=holder))
 
-    # ── small versioned records ──────────────────────────────────────────────────────────────────────────────────
+    # ── docs ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def docs(self, *kinds: str) -> list[Doc]:
         return await self._read(partial(stored_docs, kinds=kinds))

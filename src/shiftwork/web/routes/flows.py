@@ -4,7 +4,11 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
+from shiftwork.control.jobs.flow_search import FlowFilter, FlowPlace, FlowState
 from shiftwork.views.shapes.flows import FlowShape, WholeFlowShape, flow_shape, whole_flow_shape
+from shiftwork.web.job_search import ENOUGH_SECONDS
+from shiftwork.web.routes.jobs import Tag
+from shiftwork.web.routes.pools import Reason
 from shiftwork.web.routing import Body, Id, Name, Query, get, post
 from shiftwork.web.site import Site
 
@@ -13,14 +17,22 @@ Place = Annotated[str, Meta(pattern=r"^[0-9]+(\.[0-9]+)? [^\x00\n]{1,200}$")]
 
 
 class FlowsQuery(Query, frozen=True, kw_only=True):
-    """Which page of flows is meant."""
+    """Which flows are meant, and which page of them: all given conditions must match."""
 
+    state: FlowState | None = None
+    worker: Name | None = None
+    """What they are for: the worker of the last job of the call that began them."""
+    tag: Tag | None = None
+    """A tag of that job."""
     after: Place | None = None
     limit: Annotated[int, Meta(ge=1, le=500)] = 50
 
 
 class FlowsAnswer(Struct, frozen=True, kw_only=True):
-    """A page of flows, newest first. `next_after` is the `after` of the next page, and null at the end."""
+    """A page of flows, newest first. `next_after` is the `after` of the next page, and null at the end.
+
+    A search takes a moment, no longer: fewer flows than `limit` does not mean that there are no more.
+    """
 
     flows: list[FlowShape]
     next_after: str | None
@@ -49,9 +61,12 @@ class SignalSent(Struct, frozen=True, kw_only=True):
 @get("/flows")
 async def flows(site: Site, query: FlowsQuery) -> FlowsAnswer:
     """List flows, newest first, each with what it is for and how many of its jobs have which status."""
-    found = await site.control.flows.newest(_place(query.after), query.limit)
-    last = f"{found[-1].created_at!r} {found[-1].id}" if len(found) == query.limit else None
-    return FlowsAnswer(flows=[flow_shape(one) for one in found], next_after=last)
+    wanted = FlowFilter(state=query.state, worker=query.worker, tag=query.tag)
+    page = await site.control.flows.newest(_place(query.after), query.limit, wanted, seconds=ENOUGH_SECONDS)
+    if not page.flows:
+        await site.control.refuse_unknown(worker=query.worker)
+    last = None if page.behind is None else f"{page.behind[0]!r} {page.behind[1]}"
+    return FlowsAnswer(flows=[flow_shape(one) for one in page.flows], next_after=last)
 
 
 @get("/flows/{id}")
@@ -61,17 +76,17 @@ async def flow(site: Site, id: Name) -> WholeFlowShape:
 
 
 @post("/flows/{id}/cancel")
-async def cancel_flow(site: Site, id: Name) -> FlowChanged:
+async def cancel_flow(site: Site, id: Name, body: Reason) -> FlowChanged:
     """Cancel all jobs of a flow that have not ended."""
-    changed = await site.control.flows.cancel(id)
+    changed = await site.control.flows.cancel(id, reason=body.reason)
     site.jobs_changed()
     return FlowChanged(id=id, changed=changed)
 
 
 @post("/flows/{id}/retry")
-async def retry_flow(site: Site, id: Name) -> FlowChanged:
+async def retry_flow(site: Site, id: Name, body: Reason) -> FlowChanged:
     """Queue the dead and cancelled jobs of a flow again: it goes on from where it broke."""
-    changed = await site.control.flows.retry(id)
+    changed = await site.control.flows.retry(id, reason=body.reason)
     site.jobs_changed()
     return FlowChanged(id=id, changed=changed)
 
@@ -84,7 +99,7 @@ async def send_signal(site: Site, id: Name, body: SignalBody) -> SignalSent:
     return SignalSent(id=id)
 
 
-def _place(after: str | None) -> tuple[float, str] | None:
+def _place(after: str | None) -> FlowPlace | None:
     if after is None:
         return None
     at, _, id = after.partition(" ")

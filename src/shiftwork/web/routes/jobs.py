@@ -128,6 +128,7 @@ class BulkFilter(Body, frozen=True, kw_only=True):
     worker: Name | None = None
     pool: Name | None = None
     key: Name | None = None
+    flow: Name | None = None
     tag: Tag | None = None
     error: Text | None = None
     created_after: Instant | None = None
@@ -324,7 +325,8 @@ async def change_jobs(site: Site, body: CancelJobs | RetryJobs | DiscardJobs) ->
         changed = await site.control.bulk.change(action, rate=body.rate, reason=body.reason, **wanted, limit=body.limit)
         site.jobs_changed()
     if not changed.matched:
-        await site.control.refuse_unknown(worker=body.filter.worker, pool=body.filter.pool)
+        meant = body.filter
+        await site.control.refuse_unknown(worker=meant.worker, pool=meant.pool, flow=meant.flow)
     return BulkAnswer(matched=changed.matched, changed=changed.count, until=iso(changed.until))
 
 

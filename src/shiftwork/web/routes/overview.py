@@ -69,8 +69,14 @@ async def overview(site: Site) -> OverviewAnswer:
 
 @get("/history")
 async def history(site: Site, query: HistoryQuery) -> Series:
-    """Return every pool over time, or one: an hour in steps of seconds, a day in steps of a minute or more."""
-    return await site.history.series(query.seconds, query.pool)
+    """Return every pool over time, or one: an hour in steps of seconds, a day in steps of a minute or more.
+
+    A pool that is unknown, and never had a job, is an error.
+    """
+    found = await site.history.series(query.seconds, query.pool)
+    if query.pool is not None and all(at is None for pool in found.pools.values() for at in pool.queued):
+        await site.control.refuse_unknown(pool=query.pool)
+    return found
 
 
 @get("/openapi.json")

@@ -54,7 +54,7 @@ class NewBounds(Body, frozen=True, kw_only=True):
     """How many slots a pool may have; null restores the registered bound."""
 
     min: Annotated[int, Meta(ge=0, le=1_000_000)] | None
-    max: Annotated[int, Meta(ge=0, le=1_000_000)] | None
+    max: Annotated[int, Meta(ge=1, le=1_000_000)] | None
 
 
 class WhatIfQuery(Query, frozen=True, kw_only=True):

@@ -77,8 +77,13 @@ class RunSchedule(Struct, frozen=True):
 
 @get("/schedules")
 async def schedules(site: Site, query: SchedulesQuery) -> SchedulesAnswer:
-    """Return the stored schedules by name: what each runs, when, and its next ten fire times."""
+    """Return the stored schedules by name: what each runs, when, and its next ten fire times.
+
+    A worker that is unknown, and never had a job, is an error.
+    """
     page, more = await site.control.schedules.page(worker=query.worker, after=query.after, limit=query.limit)
+    if not page and query.after is None:
+        await site.control.refuse_unknown(worker=query.worker)
     next_after = page[-1].name if more else None
     return SchedulesAnswer(schedules=[schedule_shape(one) for one in page], next_after=next_after)
 

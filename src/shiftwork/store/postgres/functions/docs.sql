@@ -1,4 +1,4 @@
--- Docs: small versioned records.
+-- Docs: small versioned values.
 --
 -- Tables and indices: migrations/0001_tables.sql.
 -- Indices: docs_pkey, lanes_pkey.

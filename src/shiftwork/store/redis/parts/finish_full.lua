@@ -94,7 +94,7 @@ local function write(job, outcome)
   save_and_repark(job)
 end
 
-local function settle_outcome(job, outcome)
+local function apply_outcome(job, outcome)
   local said = NUMBERS[outcome.status]
   local run_at = outcome.wait and arrived(job.id, outcome.wait) and math.min(outcome.run_at, now) or outcome.run_at
   local lands = landing(job, said, run_at)
@@ -170,7 +170,7 @@ local function finish(n) -- returns 1 if the outcome was accepted, otherwise 0
   for name in string.gmatch(column.marks[n], '%S+') do
     add_up('m' .. name .. ' ' .. column.pool[n], 1)
   end
-  settle_outcome(job, row(n))
+  apply_outcome(job, row(n))
   return 1
 end
 

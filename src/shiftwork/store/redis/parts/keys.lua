@@ -1,4 +1,4 @@
--- The key dictionary, and functions that all scripts need. Every script but add_one includes this part.
+-- The key dictionary, and functions that all scripts need. Every script but add_one_fast includes this part.
 --
 -- One namespace is one hash tag, so that all of its keys are in one slot. KEYS[1] is the prefix of every key,
 -- "{shiftwork:NAMESPACE}:". LANE is "length of POOL:POOL:WORKER", GROUP is "length of WORKER:WORKER:KEY". SHARD follows

@@ -40,11 +40,11 @@ end
 
 return load_full()(rest, woken)
 
--- ══ add_one ══════════════════════════════════════════════════════════════════════════════════════════════════════════
+-- ══ add_one_fast ═════════════════════════════════════════════════════════════════════════════════════════════════════
 -- include: shards
 
--- add_one: one plain job (see add_fast.lua), as one caller at a time adds it. ARGV: the id of the calling store, then
--- id, s and i of the job, its payload, worker, pool, created_at and rank. Returns 1; or 0 if the id is taken, and then
+-- add_one_fast: one plain job (see add_fast.lua), as one caller at a time adds it. ARGV: the id of the calling store,
+-- then id, s and i of the job, its payload, worker, pool, created_at and rank. Returns 1; or 0 if the id is taken, and then
 -- it has written nothing: the caller asks `add` for the reason.
 --
 -- It repeats add_fast.lua for one job, because making the functions of other parts, unpacking arguments and formatting

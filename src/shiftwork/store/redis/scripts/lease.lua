@@ -1,5 +1,5 @@
 -- Names that are held until a time: leases of instances, which beats renew, and places with a limited number of
--- holders.
+-- holders. The jobs of an instance whose lease has ended are taken back by `reap`, in lead.lua.
 
 -- ══ beat ═════════════════════════════════════════════════════════════════════════════════════════════════════════════
 -- include: shards, keys, job_state, pending_writes, jobs

@@ -196,3 +196,9 @@ class RedisClient:
                 loop.call_soon_threadsafe(connection.abandon)
         if here is not None:
             await here.close()
+
+
+def seconds(time: list[bytes]) -> float:
+    """Return the reply to TIME as seconds."""
+    whole, micros = time
+    return int(whole) + int(micros) / 1e6

@@ -1,0 +1,169 @@
+"""A recorded history, put together from the lines of all processes: what the rules judge."""
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+from msgspec import Struct
+
+from shiftwork.history.effects import Effect, Positions
+from shiftwork.history.intervals import QueuedWait, Stay, stays, waits
+from shiftwork.history.lines import BeatArgs, Expected, Fault, Opened, PlaceArgs
+from shiftwork.history.policies import Policies
+from shiftwork.history.stories import JobStory, Tenure
+
+
+class Evidence(Struct, frozen=True, order=True):
+    """A line of a history."""
+
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}"
+
+
+class PlaceCall(Struct, frozen=True, gc=False):
+    """A call of `hold` or `drop`."""
+
+    effect: Effect
+    args: PlaceArgs
+    granted: bool | None
+    """Of `hold`: whether the place was granted; None if no answer came, and of `drop`."""
+    drops: bool
+
+
+class Beating(Struct, frozen=True, gc=False):
+    """A call of `beat` that was answered."""
+
+    effect: Effect
+    args: BeatArgs
+    lost: tuple[str, ...]
+
+
+class Switching(Struct, frozen=True, gc=False):
+    """A worker was enabled or disabled: by `switch`, or disabled by an outcome."""
+
+    effect: Effect
+    worker: str
+    enabled: bool
+    certain: bool
+    """Whether it has happened."""
+
+
+class DocsCall(Struct, frozen=True, gc=False):
+    """A call of `put` or `erase`."""
+
+    effect: Effect
+    docs: list[tuple[str, str, int]]
+    done: list[bool] | None
+    """None if no answer came."""
+
+
+class OtherCall(Struct, frozen=True, gc=False):
+    """A call that no job's story has."""
+
+    effect: Effect
+    args: Any
+    answer: Any
+    """None if no answer came."""
+
+
+class RecordedHistory:
+    """What a system did. Every list is in the order of the files, not of time."""
+
+    def __init__(self) -> None:
+        self.files: list[str] = []
+        self.opened: list[Opened] = []
+        self.stories: dict[str, JobStory] = {}
+        self.effects: list[Effect] = []
+        self.defined: list[dict[str, dict[str, Any]]] = []
+        """The configurations of the workers that each process serves."""
+        self.place_calls: list[PlaceCall] = []
+        self.beats: list[Beating] = []
+        self.switches: list[Switching] = []
+        self.doc_calls: list[DocsCall] = []
+        self.others: dict[str, list[OtherCall]] = {}
+        """By call: `leave`, `promote`, `prune`, `restore` and `take_over`; and claims and reaps without an answer."""
+        self.runs = 0
+        """How many runs began."""
+        self.faults: list[tuple[int, Fault]] = []
+        self.expected: tuple[int, Expected] | None = None
+        """What a harness says it expects, and in which line."""
+        self.lines = 0
+        self.clocks: tuple[float, float] | None = None
+        """The least and the most by which the `now` of a call was ahead of the clock of the lines."""
+        self.positions: Positions = Positions(())
+
+    def close(self) -> None:
+        """Give every effect its position: all lines are in."""
+        self.positions = Positions(self.effects)
+        self.effects = []
+
+    @cached_property
+    def policies(self) -> Policies:
+        """What the workers' policies were, as far as all processes agree."""
+        return Policies(self.defined)
+
+    @property
+    def drift(self) -> float:
+        """Return by how many seconds the clocks of the processes differed, or were set, in all."""
+        return 0.0 if self.clocks is None else self.clocks[1] - self.clocks[0]
+
+    def note_clock(self, ahead: float) -> None:
+        """Note by how much the `now` of a call was ahead of the clock of the lines."""
+        least, most = self.clocks or (ahead, ahead)
+        self.clocks = min(least, ahead), max(most, ahead)
+
+    @cached_property
+    def stays(self) -> dict[str, list[Stay]]:
+        """When jobs of each worker were certainly processing, by when that was certain first."""
+        return stays(self.stories.values())
+
+    @cached_property
+    def waits(self) -> dict[str, list[QueuedWait]]:
+        """When jobs of each worker were certainly queued, likewise."""
+        return waits(self.stories.values())
+
+    def ends_of(self, worker: str) -> frozenset[str]:
+        """Return how runs of a worker have ended that did not succeed (`EndKind`)."""
+        return self._ends.get(worker, frozenset())
+
+    @cached_property
+    def _ends(self) -> dict[str, frozenset[str]]:
+        found: dict[str, set[str]] = {}
+        for story, tenure in self.tenures:
+            for ending in tenure.endings:
+                if ending.report is not None:
+                    found.setdefault(story.worker, set()).add(ending.report)
+        return {worker: frozenset(kinds) for worker, kinds in found.items()}
+
+    @property
+    def expects_rest(self) -> bool:
+        """Return whether every job that could run was given the time to."""
+        return self.expected is not None and self.expected[1].at_rest
+
+    def evidence(self, line: int) -> Evidence:
+        """Return the file and the number of a line."""
+        return Evidence(self.files[line >> 32], line & 0xFFFF_FFFF)
+
+    def all_of(self, *calls: str) -> Iterator[OtherCall]:
+        """Yield the calls of these names that no job's story has."""
+        for call in calls:
+            yield from self.others.get(call, ())
+
+    @property
+    def tenures(self) -> Iterator[tuple[JobStory, Tenure]]:
+        """Yield all tenures, each with its job."""
+        for story in self.stories.values():
+            for tenure in story.tenures:
+                yield story, tenure
+
+    def may_have(self, calls: tuple[str, ...], since: float, until: float) -> bool:
+        """Return whether one of these calls may have taken effect between two positions."""
+        return any(one.effect.until >= since and one.effect.since <= until for one in self.all_of(*calls))
+
+
+def line_number(file: int, number: int) -> int:
+    """Return the number of a line in a history, given its file's and its own within that."""
+    return file << 32 | number

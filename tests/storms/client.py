@@ -1,0 +1,136 @@
+"""A program that adds work to the shop for a while: of every kind, some in bulk, some cancelled, some paid later.
+
+What it was told is kept is in its recorded history. A call that fails because the store is away is not repeated: it may
+have happened, and the history says so.
+"""
+
+import asyncio
+import random
+import sys
+import time
+from collections.abc import Awaitable
+from contextlib import suppress
+from typing import Any
+
+from shiftwork.errors import ShiftworkError, UnknownJobError
+from tests.polling import pass_time
+from tests.storms.programs import shop
+
+ROUND_SECONDS = 0.25
+PAID_AFTER = 3
+"""After how many rounds an order is paid."""
+CALL_SECONDS = 20.0
+
+
+class Client:
+    """Adds jobs at a pace, lap after lap."""
+
+    def __init__(self, seed: int, *, bulk: int) -> None:
+        self._dice = random.Random(seed)
+        self._seed = seed
+        self._bulk = bulk
+        self._number = 0
+        self._orders: list[tuple[int, str]] = []
+        self.added = 0
+        self.failed = 0
+
+    @property
+    def unpaid(self) -> int:
+        return len(self._orders)
+
+    def _next(self) -> int:
+        self._number += 1
+        return self._number
+
+    async def go_on(self, seconds: float) -> None:
+        async with shop.app:
+            end, lap = time.monotonic() + seconds, 0
+            while time.monotonic() < end:
+                started = time.monotonic()
+                await asyncio.gather(*(self._try(one) for one in self._round(lap)))
+                await self._pay(lap)
+                lap += 1
+                await pass_time(max(0.0, ROUND_SECONDS - (time.monotonic() - started)))
+            await self._pay(lap + PAID_AFTER, patience=60.0)
+
+    async def _try(self, call: Awaitable[int]) -> bool:
+        try:
+            async with asyncio.timeout(CALL_SECONDS):
+                added = await call
+        except (ShiftworkError, TimeoutError):
+            self.failed += 1
+            return False
+        self.added += added
+        return True
+
+    def _round(self, lap: int) -> list[Awaitable[int]]:
+        dice = self._dice
+        return [
+            self._many([shop.touch.call(number=self._next()) for _ in range(self._bulk)]),
+            self._many([shop.think.call(number=self._next(), seconds=dice.uniform(0.001, 0.1)) for _ in range(4)]),
+            self._many([shop.fetch.call(number=self._next()) for _ in range(6)]),
+            self._many([shop.stumble.call(number=self._next()) for _ in range(4)]),
+            self._many([worker.call(number=self._next()) for worker in (shop.left, shop.right, shop.call_partner)]),
+            self._many([shop.serve_tenant.call(tenant=f"t{n % 3}", number=self._next()) for n in range(3)]),
+            self._unique(lap),
+            self._flow(),
+            self._order(lap),
+            self._cancelled(),
+        ]
+
+    async def _many(self, calls: list[Any]) -> int:
+        return len(await shop.app.enqueue_many(calls)) if calls else 0
+
+    async def _unique(self, lap: int) -> int:
+        await shop.fetch.with_options(unique_key=f"u{lap // 8}").enqueue(number=self._next())
+        return 1
+
+    async def _flow(self) -> int:
+        parts = [shop.one.call(number=n) for n in range(self._dice.randint(1, 4))]
+        whole = shop.count.call(numbers=[part.output for part in parts])
+        flow = await shop.app.enqueue_flow(whole)
+        return len(flow.jobs)
+
+    async def _order(self, lap: int) -> int:
+        id = f"order-{self._seed}-{self._next()}"
+        self._orders.append((lap, id))  # also one that may have been added although the call failed
+        await shop.order.with_options(job_id=id).enqueue(number=self._number)
+        return 1
+
+    async def _cancelled(self) -> int:
+        job = await shop.think.with_options(delay_seconds=self._dice.uniform(0, 2)).enqueue(
+            number=self._next(), seconds=0.05
+        )
+        if self._dice.random() < 0.5:
+            await shop.app.cancel_job(job.id)
+        return 1
+
+    async def _pay(self, lap: int, patience: float = 0.0) -> None:
+        """Pay orders that have waited long enough; while the store is away, later."""
+        due = [one for one in self._orders if one[0] + PAID_AFTER <= lap]
+        self._orders = [one for one in self._orders if one[0] + PAID_AFTER > lap]
+        deadline = time.monotonic() + patience
+        for placed, id in due:
+            if not await self._try(self._paid(id)):
+                self._orders.append((placed, id))
+        while patience and self._orders and time.monotonic() < deadline:
+            left, self._orders = self._orders, []
+            self._orders = [one for one in left if not await self._try(self._paid(one[1]))]
+            await pass_time(ROUND_SECONDS)
+
+    async def _paid(self, id: str) -> int:
+        with suppress(UnknownJobError):
+            await shop.app.send(id, "paid", {"euros": 12})
+        return 0
+
+
+def main() -> None:
+    """Run: seed, seconds, jobs in bulk a lap. Print how much was added, and how many calls failed."""
+    seed, seconds, bulk = int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
+    client = Client(seed, bulk=bulk)
+    asyncio.run(client.go_on(seconds))
+    sys.stdout.write(f"added {client.added}, failed calls {client.failed}, unpaid {client.unpaid}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""A night in pieces: many storms and calm hours on each store, added up in a file, and drawn.
+
+`python -m tests.storms.night --minutes 30` goes on where the last call stopped. The clock that matters is the number of
+jobs and of faults, so a night may be run on several days. A piece whose history is illegal stops it, and keeps the
+history.
+"""
+
+import argparse
+import asyncio
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from tests.storms.night_picture import draw
+from tests.storms.places import STORM_PLACES
+from tests.storms.storm import Sample, Storm, StormPlan, StormResult
+
+CALM_EVERY: Final = 4
+"""Every so many pieces, nothing is harmed, so that what grows in a node can be seen."""
+
+
+class Piece(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of the night."""
+
+    store: str
+    seed: int
+    calm: bool
+    seconds: float
+    jobs: int
+    runs: int
+    lines: int
+    faults: int
+    legal: bool
+    text: str
+    surprises: list[str]
+    samples: list[Sample]
+    began_at: float
+
+
+def piece_of(result: StormResult, seconds: float, began_at: float) -> Piece:
+    """Return what is kept of a storm."""
+    found = result.judgement
+    return Piece(
+        store=result.plan.store,
+        seed=result.plan.seed,
+        calm=result.plan.fronts == 0,
+        seconds=seconds,
+        jobs=found.jobs,
+        runs=found.runs,
+        lines=found.lines,
+        faults=result.faults,
+        legal=found.holds,
+        text=found.text(),
+        surprises=result.surprises,
+        samples=result.samples,
+        began_at=began_at,
+    )
+
+
+def pieces_in(file: Path) -> list[Piece]:
+    """Return the pieces so far."""
+    if not file.exists():
+        return []
+    return [msgspec.json.decode(line, type=Piece) for line in file.read_bytes().splitlines()]
+
+
+def summed(pieces: Sequence[Piece]) -> str:
+    """Return the night so far, as a table in Markdown."""
+    rows = ["| store | pieces | time | jobs | runs | faults | illegal |", "|---|---|---|---|---|---|---|"]
+    for store in [*STORM_PLACES, "all"]:
+        own = [one for one in pieces if store in (one.store, "all")]
+        hours = sum(one.seconds for one in own) / 3600
+        counts = [sum(getattr(one, what) for one in own) for what in ("jobs", "runs", "faults")]
+        bad = sum(not one.legal for one in own)
+        rows.append(f"| {store} | {len(own)} | {hours:.1f} h | " + " | ".join(f"{n:,}" for n in [*counts, bad]) + " |")
+    return "\n".join(rows)
+
+
+def main() -> int:
+    """Run pieces until the time is over. Returns 1 once a history is illegal."""
+    parser = argparse.ArgumentParser(prog="python -m tests.storms.night", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=480.0)
+    parser.add_argument("--piece", type=float, default=90.0, help="seconds of work in a piece")
+    parser.add_argument("--bulk", type=int, default=300)
+    parser.add_argument("--folder", type=Path, default=Path("build/night"))
+    parser.add_argument("--store", action="append", choices=[*STORM_PLACES])
+    parser.add_argument("--picture", type=Path, help="draw the night here")
+    said = parser.parse_args()
+    file = said.folder / "night.jsonl"
+    said.folder.mkdir(parents=True, exist_ok=True)
+    end = time.monotonic() + said.minutes * 60
+    while time.monotonic() < end:
+        number = len(pieces_in(file))
+        stores = said.store or [*STORM_PLACES]
+        plan = StormPlan(
+            stores[number % len(stores)],
+            seed=1_000 + number,
+            seconds=said.piece,
+            bulk=said.bulk,
+            fronts=0 if number // len(stores) % CALM_EVERY == 0 else 2,
+        )
+        if not _lived(plan, said.folder / f"piece-{number}", file):
+            return 1
+    pieces = pieces_in(file)
+    sys.stdout.write(summed(pieces) + "\n")
+    if said.picture:
+        said.picture.write_text(draw(pieces))
+    return 0
+
+
+def _lived(plan: StormPlan, folder: Path, file: Path) -> bool:
+    began = time.time()
+    piece = piece_of(asyncio.run(Storm(plan, folder).rage()), time.time() - began, began)
+    with file.open("ab") as out:
+        out.write(msgspec.json.encode(piece) + b"\n")
+    good = piece.legal and not piece.surprises
+    sys.stdout.write(f"» {plan}: {piece.faults} faults\n{piece.text}\n" + "\n".join(piece.surprises[:2]) + "\n")
+    sys.stdout.flush()
+    if good:
+        shutil.rmtree(folder)
+    return good
+
+
+if __name__ == "__main__":
+    sys.exit(main())

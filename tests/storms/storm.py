@@ -1,0 +1,268 @@
+"""One storm: nodes and clients on a real store, faults from a seed, rest, and the verdict of the history checker."""
+
+import asyncio
+import os
+import random
+import re
+import subprocess
+import sys
+import time
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import psutil
+
+from shiftwork import WorkerOrchestrator
+from shiftwork.errors import StoreError
+from shiftwork.history.judging import Judgement, judge
+from shiftwork.history.lines import VERSION, AnyLine, Expected, Fault, Opened, encode
+from shiftwork.history.reader import read_history
+from shiftwork.store.protocol import Store
+from shiftwork.store.urls import open_store
+from tests.polling import eventually, pass_time
+from tests.storms.faults import Faults
+from tests.storms.places import STORM_PLACES, StormPlace
+from tests.system.mill import SURPRISE
+
+CHECKOUT: Final = Path(__file__).parents[2]
+RUNNING: Final = re.compile(r" runs \d+ workers? in ")
+GAPS: Final = (0.3, 2.5)
+"""How many seconds lie between two faults."""
+REST_SECONDS: Final = 300.0
+"""Within which the system comes to rest once nothing harms it."""
+SAMPLE_SECONDS: Final = 5.0
+LATE_SECONDS: Final = 15.0
+"""How late a schedule may fire while its leader is being replaced."""
+
+
+@dataclass
+class StormPlan:
+    """What kind of storm, and from which seed."""
+
+    store: str
+    seed: int = 1
+    seconds: float = 60.0
+    nodes: int = 2
+    clients: int = 2
+    bulk: int = 20
+    """How many jobs that do nothing each client adds four times a second."""
+    fronts: int = 2
+    """How many faults may be under way at a time; 0 for none at all."""
+
+
+@dataclass
+class Sample:
+    """What the system took at one moment."""
+
+    at: float
+    memory: int
+    """Of the nodes and their processes, the sum of what each has for itself (RSS)."""
+    descriptors: int
+    store_bytes: int
+    log_bytes: int
+    queued: int
+    oldest: float
+    """For how many seconds the job at the head of a queue has waited, at most."""
+    processes: int
+
+
+@dataclass
+class StormResult:
+    """What became of a storm."""
+
+    plan: StormPlan
+    judgement: Judgement
+    faults: int
+    samples: list[Sample] = field(default_factory=list)
+    surprises: list[str] = field(default_factory=list)
+    """Tracebacks in the logs of nodes that are about no job."""
+
+
+class Storm:
+    """Runs a storm in a folder of its own; it is the system that the faults harm."""
+
+    def __init__(self, plan: StormPlan, folder: Path) -> None:
+        self._plan = plan
+        self._folder = folder
+        self._dice = random.Random(plan.seed)
+        self._started: list[subprocess.Popen[bytes]] = []
+        self.history = folder / "history"
+        self.samples: list[Sample] = []
+        self._environment: dict[str, str] = {}
+        self._notes: Any = None
+        self._place: StormPlace | None = None
+        self._over = False
+        self._until = 0.0
+
+    # ── what can be harmed ───────────────────────────────────────────────────────────────────────────────────────
+
+    def nodes(self) -> list[int]:
+        return [one.pid for one in self._started if one.poll() is None]
+
+    def children(self, pid: int) -> list[psutil.Process]:
+        try:
+            return [child for child in psutil.Process(pid).children() if "spawned" in " ".join(child.cmdline())]
+        except psutil.NoSuchProcess:
+            return []
+
+    def start_node(self) -> None:
+        with (self._folder / f"node-{len(self._started)}.log").open("wb") as log:
+            command = [sys.executable, "-m", "shiftwork", "run", "tests.storms.programs.shop:app", "--no-web"]
+            process = subprocess.Popen(command, cwd=CHECKOUT, env=self._environment, stdout=log, stderr=log)
+        self._started.append(process)
+
+    def leader(self) -> int | None:
+        """The oldest node leads, mostly."""
+        alive = self.nodes()
+        return alive[0] if alive else None
+
+    @property
+    def store_faults(self) -> tuple[str, ...]:
+        return tuple(self._place.harms) if self._place is not None else ()
+
+    async def harm_store(self, how: str, seconds: float) -> None:
+        assert self._place is not None
+        await self._place.harms[how](seconds)
+
+    def note(self, kind: str, what: str, seconds: float | None = None) -> None:
+        self._write(Fault(time.monotonic(), kind, what, seconds))
+
+    def _write(self, line: AnyLine) -> None:
+        self._notes.write(encode(line))
+        self._notes.flush()
+
+    # ── the storm ────────────────────────────────────────────────────────────────────────────────────────────────
+
+    async def rage(self) -> StormResult:
+        """Run it to its end."""
+        self.history.mkdir(parents=True)
+        async with STORM_PLACES[self._plan.store](self._folder) as place:
+            self._place = place
+            self._environment = os.environ | {
+                "STORM_STORE": place.url,
+                "SHIFTWORK_HISTORY": str(self.history),
+                "PYTHONPATH": os.pathsep.join([str(CHECKOUT / "src"), str(CHECKOUT)]),
+            }
+            with ExitStack() as stack:
+                self._notes = stack.enter_context((self.history / "storm.jsonl").open("wb"))
+                self._write(
+                    Opened(time.monotonic(), VERSION, "storm", os.getpid(), time.time(), place.url, self._plan.seed)
+                )
+                stack.callback(self._end_all)
+                faults = await self._weather(place)
+                self._write(Expected(time.monotonic(), at_rest=True, until=self._until))
+        return StormResult(self._plan, judge(read_history(self.history)), faults, self.samples, self._surprises())
+
+    async def _weather(self, place: StormPlace) -> int:
+        for _ in range(self._plan.nodes):
+            self.start_node()
+        await self._up()
+        app, store = WorkerOrchestrator(place.url), open_store(place.url)
+        await store.open()
+        sampling = asyncio.create_task(self._sample(store))
+        clients = [self._client(number) for number in range(self._plan.clients)]
+        fronts = [Faults(self, self._plan.seed * 100 + number) for number in range(self._plan.fronts)]
+        blowing = asyncio.gather(*(self._blow(front) for front in fronts))
+        await asyncio.gather(*(asyncio.to_thread(client.wait) for client in clients))
+        self._over = True
+        await blowing
+        self._keep_up()
+        await self._rest(app, store)
+        sampling.cancel()
+        await store.close()
+        await app.close()
+        for one in self._started:
+            if one.poll() is None:
+                one.terminate()
+        for one in self._started:
+            await asyncio.to_thread(one.wait, 90)
+        return sum(front.done for front in fronts)
+
+    async def _blow(self, front: Faults) -> None:
+        """Do one fault after the other, as long as clients add jobs."""
+        while not self._over:
+            await pass_time(self._dice.uniform(*GAPS))
+            await front.strike()
+            self._keep_up()
+
+    def _keep_up(self) -> None:
+        while len(self.nodes()) < self._plan.nodes:
+            self.start_node()
+
+    def _client(self, number: int) -> "subprocess.Popen[bytes]":
+        plan = self._plan
+        command = [sys.executable, "-m", "tests.storms.client", f"{plan.seed * 100 + number}", f"{plan.seconds}"]
+        with (self._folder / f"client-{number}.log").open("wb") as log:
+            return subprocess.Popen(
+                [*command, f"{plan.bulk}"], cwd=CHECKOUT, env=self._environment, stdout=log, stderr=log
+            )
+
+    async def _up(self) -> None:
+        log = self._folder / "node-0.log"
+        await eventually(lambda: bool(RUNNING.search(log.read_text())), within=120, failure=log.read_text)
+
+    async def _rest(self, app: WorkerOrchestrator, store: Store) -> None:
+        """Let no schedule fire any more, and wait until no job is left."""
+        self._until = time.time() - LATE_SECONDS
+        for name in ("tick", "after_tick", "five"):
+            await app.reschedule_worker(name, interval_seconds=86_400)
+
+        async def is_over() -> bool:
+            return not await self._left(store)
+
+        await eventually(is_over, within=REST_SECONDS, every=0.5, failure=self._logs)
+
+    async def _left(self, store: Store) -> int:
+        pools = (await store.stats(time.time())).pools.values()
+        return sum(one.queued + one.scheduled + one.retrying + one.waiting + one.processing for one in pools)
+
+    async def _sample(self, store: Store) -> None:
+        """Take samples, and leave out those that a store which is away cannot give."""
+        while True:
+            await pass_time(SAMPLE_SECONDS)
+            with suppress(StoreError, TimeoutError):
+                async with asyncio.timeout(SAMPLE_SECONDS):
+                    await self._take_sample(store)
+
+    async def _take_sample(self, store: Store) -> None:
+        now = time.time()
+        pools = (await store.stats(now)).pools.values()
+        assert self._place is not None
+        processes = [each for pid in self.nodes() for each in self._family(pid)]
+        memory = descriptors = 0
+        for process in processes:
+            with suppress(psutil.Error):
+                memory += process.memory_info().rss
+                descriptors += process.num_fds()
+        sample = Sample(
+            at=time.monotonic(),
+            memory=memory,
+            descriptors=descriptors,
+            store_bytes=self._place.size(),
+            log_bytes=sum(path.stat().st_size for path in self._folder.glob("node-*.log")),
+            queued=sum(one.queued for one in pools),
+            oldest=max((now - one.oldest_run_at for one in pools if one.oldest_run_at is not None), default=0.0),
+            processes=len(processes),
+        )
+        self.samples.append(sample)
+
+    def _family(self, pid: int) -> list[psutil.Process]:
+        try:
+            return [psutil.Process(pid), *self.children(pid)]
+        except psutil.NoSuchProcess:
+            return []
+
+    def _logs(self) -> str:
+        return "\n".join(path.read_text()[-1500:] for path in sorted(self._folder.glob("node-*.log"))[-3:])
+
+    def _surprises(self) -> list[str]:
+        said = (path.read_text() for path in self._folder.glob("node-*.log"))
+        return [match[0] for log in said for match in SURPRISE.finditer(log)]
+
+    def _end_all(self) -> None:
+        for one in self._started:
+            if one.poll() is None:
+                one.kill()
+                one.wait()
