@@ -18,6 +18,7 @@ from queue import SimpleQueue
 from typing import Final, TypeVar
 
 from tests.mutants import coverage_map, named_run, random_mutants
+from tests.mutants.journal import Journal
 from tests.mutants.mutant import Mutant
 from tests.mutants.sites import Site, draw
 from tests.mutants.trial import MOST_SECONDS, Bench, Interrupted
@@ -45,7 +46,7 @@ def main() -> int:
     given = parser.parse_args()
     os.nice(10)
     if given.table:
-        named_run.write_table(BUILD / "named.jsonl")
+        named_run.write_table(Journal(BUILD / "named.jsonl", named_run.TriedNamed).read())
         return 0
     if given.random is not None:
         return _random(given)
@@ -59,8 +60,8 @@ def _random(given: argparse.Namespace) -> int:
         return 0
     coverage_map.record(given.processes, failed_too=given.record)
     known, reasons = coverage_map.load(), random_mutants.judgements()
-    journal = random_mutants.Journal(BUILD / f"random-{given.seed}.jsonl")
-    before = journal.known()
+    journal = Journal(BUILD / f"random-{given.seed}.jsonl", random_mutants.Tried)
+    before = {tried.key: tried for tried in journal.read()}
 
     def try_one(site: Site, bench: Bench) -> random_mutants.Tried:
         was, becomes = random_mutants.changed_lines(site)
@@ -82,9 +83,9 @@ def _named(given: argparse.Namespace) -> int:
     if given.list:
         say("\n".join(f"{one.file}: {one.name}" for one in wanted))
         return 0
-    journal = named_run.Journal(BUILD / "named.jsonl")
+    journal = Journal(BUILD / "named.jsonl", named_run.TriedNamed)
 
-    def try_one(mutant: Mutant, bench: Bench) -> named_run.Tried:
+    def try_one(mutant: Mutant, bench: Bench) -> named_run.TriedNamed:
         tried = named_run.try_mutant(mutant, bench)
         journal.add(tried)
         return tried

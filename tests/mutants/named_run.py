@@ -1,23 +1,24 @@
 """Runs the breakages that have a name, and writes the table of them."""
 
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 from typing import Final
 
-from msgspec import Struct, json
+from msgspec import Struct
 
-from tests.mutants.coverage_map import TestRecord
+from tests.mutants.coverage_map import CHECKOUT, TestRecord
 from tests.mutants.mutant import Mutant
 from tests.mutants.named import NAMED
+from tests.mutants.reports import page
 from tests.mutants.trial import Bench, genuine
 from tests.store.servers.postgres import names
 
+PAGE: Final = CHECKOUT / "docs/mutants.md"
 _CHECKS: Final = "tests/store/test_conformance.py::test_store"
 _FACTORIES: Final = {"memory": "memory", "sqlite": "sqlite", "redis": "valkey", "postgres": names()[0]}
 """By folder of the store: what the conformance suite calls it."""
 
 
-class Tried(Struct, frozen=True):
+class TriedNamed(Struct, frozen=True):
     """A named mutant and what killed it, as a line of the file."""
 
     name: str
@@ -27,21 +28,11 @@ class Tried(Struct, frozen=True):
     by: str
 
 
-class Journal:
-    """The file with the results."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        path.parent.mkdir(parents=True, exist_ok=True)
-
-    def add(self, tried: Tried) -> None:
-        with self._path.open("ab") as file:
-            file.write(json.encode(tried) + b"\n")
-
-    def known(self) -> dict[tuple[str, str], Tried]:
-        """Return the last result of each."""
-        lines = self._path.read_bytes().splitlines() if self._path.exists() else []
-        return {(one.name, one.file): one for one in (json.decode(line, type=Tried) for line in lines)}
+def write_table(results: Iterable[TriedNamed]) -> None:
+    """Write the page of all named mutants, with what the last run of each has shown."""
+    known = {(one.file, one.name): one for one in results}
+    killed = {key: (one.by, one.seconds) for key, one in known.items() if one.verdict == "killed"}
+    PAGE.write_text(page(NAMED, killed))
 
 
 def everything() -> Iterator[Mutant]:
@@ -56,8 +47,8 @@ def tests_of(mutant: Mutant) -> list[str]:
     return [test if "::" in test else f"{_CHECKS}[{_FACTORIES[folder]}-{test}]" for test in mutant.noticed_by]
 
 
-def try_mutant(mutant: Mutant, bench: Bench) -> Tried:
+def try_mutant(mutant: Mutant, bench: Bench) -> TriedNamed:
     """Try one mutant: its own tests first."""
     text = mutant.applied_to(genuine(mutant.file))
     result = bench.try_out(mutant.file, text, [TestRecord(test, 1.0, 0) for test in tests_of(mutant)])
-    return Tried(mutant.name, mutant.file, result.verdict, round(result.seconds, 1), result.by)
+    return TriedNamed(mutant.name, mutant.file, result.verdict, round(result.seconds, 1), result.by)

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Final, Literal
 
 import msgspec
-from msgspec import Struct, json
+from msgspec import Struct
 
 from tests.mutants.coverage_map import CHECKOUT, CoverageMap, TestRecord
 from tests.mutants.mutant import PACKAGE, difference
+from tests.mutants.reports import by_kind
 from tests.mutants.sites import Site, text_of
 from tests.mutants.trial import Bench, Result
 
@@ -134,23 +135,6 @@ def _tried(
     )
 
 
-class Journal:
-    """The file with the results so far."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        path.parent.mkdir(parents=True, exist_ok=True)
-
-    def known(self) -> dict[tuple[str, str, str, int], Tried]:
-        """Return what was tried before; of a mutant that was tried twice, the last result."""
-        lines = self._path.read_bytes().splitlines() if self._path.exists() else []
-        return {tried.key: tried for tried in (json.decode(line, type=Tried) for line in lines if line)}
-
-    def add(self, tried: Tried) -> None:
-        with self._path.open("ab") as file:
-            file.write(json.encode(tried) + b"\n")
-
-
 def summary(tried: Iterable[Tried]) -> str:
     """Return the figure, and every survivor with its diff."""
     everything = list(tried)
@@ -167,7 +151,7 @@ def summary(tried: Iterable[Tried]) -> str:
         f"{counts['killed']} of {counted} killed ({share:.1f} %), {len(alive)} alive, "
         f"{counts['equivalent']} judged equivalent"
     )
-    return "\n".join([*lines, head])
+    return "\n".join([*lines, by_kind((one.kind, one.verdict) for one in everything), head])
 
 
 def diff(site: Site) -> str:

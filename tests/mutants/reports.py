@@ -6,26 +6,32 @@ from typing import Final
 
 from tests.mutants.mutant import Mutant
 
-BEGIN: Final = "<!-- mutants: written by make mutants -->"
-END: Final = "<!-- end of mutants -->"
+PAGE: Final = """\
+# Mutants
+
+Each line is a breakage in one place of the package, and the test that noticed it. `make mutants` puts them one by one
+into a copy of the package, and runs the tests that are named for each; with `ARGS=--table` it writes this page. The
+seconds include the start of pytest, on one core. What random ones have shown is in [proof](proof.md#mutants).
+"""
 
 
-def table(parts: Mapping[str, Sequence[Mutant]], results: Mapping[tuple[str, str], tuple[str, float]]) -> str:
-    """Return a table for each part: what is wrong, which test noticed it, and how soon."""
-    return "\n\n".join("\n".join(_part(title, mutants, results)) for title, mutants in parts.items())
+def page(parts: Mapping[str, Sequence[Mutant]], results: Mapping[tuple[str, str], tuple[str, float]]) -> str:
+    """Return the page of all named mutants, with results by file and name."""
+    return "\n".join([PAGE, *(line for title, mutants in parts.items() for line in _part(title, mutants, results))])
 
 
-def _part(
-    title: str, mutants: Sequence[Mutant], results: Mapping[tuple[str, str], tuple[str, float]]
-) -> Iterator[str]:
+def _part(title: str, mutants: Sequence[Mutant], results: Mapping[tuple[str, str], tuple[str, float]]) -> Iterator[str]:
     killed = [results[one.file, one.name] for one in mutants if (one.file, one.name) in results]
-    yield f"### {title}: {len(killed)} of {len(mutants)}"
+    yield f"## {title}"
+    yield ""
+    yield f"{len(killed)} of {len(mutants)} are killed."
     yield ""
     yield "| what is wrong | in | killed by | after |"
     yield "|---|---|---|---|"
     for one in mutants:
         by, seconds = results.get((one.file, one.name), ("**nothing**", 0.0))
         yield f"| {one.name} | `{one.file}` | {_short(by)} | {seconds:.1f} s |"
+    yield ""
 
 
 def _short(test: str) -> str:

@@ -1064,12 +1064,11 @@ async def test_a_cancel_is_for_one_run_and_the_first_reason_to_stop_it_stays(sha
     runs.start(claimed(1))
     shared.puppet.begin()
     stops: list[list[Stop]] = []
-    for act in (
-        lambda: runs.cancel("job-1", fence=99),  # of another run of the job
-        lambda: runs.stop(runs.active["job-1"], EndKind.TIMED_OUT),
-        lambda: runs.cancel("job-1", fence=1),
-    ):
-        act()
+    for fence in (99, None, 1):  # the first is of another run of the job
+        if fence is None:
+            runs.stop(runs.active["job-1"], EndKind.TIMED_OUT)
+        else:
+            runs.cancel("job-1", fence)
         stops.append([message for message in shared.puppet.said if isinstance(message, Stop)])
     assert stops == [[], *[[Stop("job-1", 1, EndKind.TIMED_OUT)]] * 2]
     assert runs.active["job-1"].stopped_as is EndKind.TIMED_OUT
