@@ -1031,6 +1031,20 @@ async def test_what_a_frozen_process_has_not_taken_is_handed_back_when_it_is_dra
     assert {job_id: end.kind for job_id, end in theatre.ends.items()} == {"job-1": EndKind.DRAINED}
 
 
+async def test_what_the_process_has_taken_is_its_own_before_it_has_noted_the_beginning(shared: Theatre) -> None:
+    """It may begin at any moment: handed back, its job would run twice."""
+    for number in (1, 2, 3):
+        shared.start(number, begun=False)
+    start = shared.puppet.take()
+    shared.runner.drain()
+    assert {job_id: end.kind for job_id, end in shared.ends.items()} == dict.fromkeys(
+        ("job-2", "job-3"), EndKind.DRAINED
+    )
+    shared.puppet.process.times[start.place] = 1.0
+    shared.says(RunEnded("job-1", 1, End(EndKind.RETURNED)))
+    assert shared.ends["job-1"].kind is EndKind.RETURNED
+
+
 def runs_of(theatre: Theatre, settle: Callable[[Run, End], None], isolation: Any = None) -> Runs:
     """The runs of an instance in this process."""
     here = SimpleNamespace(
