@@ -43,8 +43,8 @@ def everything() -> Iterator[Mutant]:
 
 def tests_of(mutant: Mutant) -> list[str]:
     """Return the tests that have to notice a mutant, as pytest names them."""
-    folder = mutant.file.split("/")[1]
-    return [test if "::" in test else f"{_CHECKS}[{_FACTORIES[folder]}-{test}]" for test in mutant.noticed_by]
+    factory = _FACTORIES.get(mutant.file.split("/")[1], "memory")
+    return [test if "::" in test else f"{_CHECKS}[{factory}-{test}]" for test in mutant.noticed_by]
 
 
 def try_mutant(mutant: Mutant, bench: Bench) -> TriedNamed:

@@ -32,6 +32,6 @@ def test_what_has_to_notice_a_mutant_exists(mutants: tuple[Mutant, ...], checkou
         for test in mutant.noticed_by:
             file, _, name = test.partition("::")
             if name:
-                assert f"def {name.partition('[')[0]}(" in (checkout / file).read_text(), test
+                assert f"def {name.partition('[')[0].rpartition('::')[2]}(" in (checkout / file).read_text(), test
             else:
                 assert test in CHECK_NAMES, test

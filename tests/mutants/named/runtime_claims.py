@@ -74,7 +74,8 @@ RUNTIME_CLAIMS: Final = table(
     Mutant(
         "a run that never began has waited for nothing",
         "claiming/runs.py",
-        "            if end.kind is EndKind.DRAINED and not run.begun:\n                end = replace(end, begun=False)\n",
+        "            if end.kind is EndKind.DRAINED and not run.begun:\n"
+        "                end = replace(end, begun=False)\n",
         "",
         (
             "tests/runtime/test_processes.py::test_runs_that_have_not_begun_are_taken_back_together_when_all_are_stopped",
@@ -109,11 +110,25 @@ RUNTIME_CLAIMS: Final = table(
         ("tests/runtime/test_leases.py::test_a_stale_end_is_refused_and_the_lost_instance_goes_on_under_a_new_name",),
     ),
     Mutant(
+        "a node that stops forgets the batch under way",
+        "outcomes/outbox.py",
+        "self._waiting = [*self._under_way, *self._waiting]\n            self._under_way = []\n            self._task",
+        "self._under_way = []\n            self._task",
+        ("tests/runtime/test_stopping.py::test_a_stop_without_a_store_gives_up_after_ten_seconds_and_loses_nothing",),
+    ),
+    Mutant(
         "an end counts twice for a breaker",
         "outcomes/breaker_stepper.py",
         "                self._judged.add(name)\n",
         "                pass\n",
         ("tests/runtime/test_store_faults.py::test_a_failure_that_a_breaker_heard_of_unheard_counts_once",),
+    ),
+    Mutant(
+        "a handed back job counts for a breaker",
+        "outcomes/breaker_stepper.py",
+        "(report is not None and report.kind in BROKEN)",
+        "report is None or report.kind in BROKEN",
+        ("tests/runtime/test_failures.py::test_a_run_that_hands_its_job_back_says_nothing_about_the_breaker",),
     ),
     Mutant(
         "jobs run on after their lease has ended",
@@ -142,5 +157,19 @@ RUNTIME_CLAIMS: Final = table(
         "            self._holders.obey(orders)\n",
         "            pass\n",
         ("tests/cli/test_run.py::test_cancelling_a_running_job",),
+    ),
+    Mutant(
+        "a dead leader keeps the lead until its lease ends",
+        "node/dead_node_detector.py",
+        "            await self._leader.depose(dead)\n",
+        "            pass\n",
+        ("tests/runtime/test_proven_deaths.py::test_a_node_takes_back_the_jobs_of_a_dead_neighbour_when_it_starts",),
+    ),
+    Mutant(
+        "the jobs of a dead node are taken while its children run",
+        "node/dead_node_detector.py",
+        "if end_groups(children[node], marks[node])}",
+        "if end_groups(children[node], marks[node]) or True}",
+        ("tests/runtime/test_proven_deaths.py::test_no_job_is_taken_whose_death_is_not_proven",),
     ),
 )

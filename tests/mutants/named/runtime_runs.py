@@ -14,6 +14,22 @@ RUNTIME_RUNS: Final = table(
         ("tests/runtime/test_processes.py::test_those_that_died_together_all_run_again_at_once",),
     ),
     Mutant(
+        "the node reads late what has begun in a process",
+        "processes/remote_runner.py",
+        "[run for run in self._runs.values() if run.number in numbers]",
+        "[run for run in self._runs.values() if self.began(run) is None]",
+        (
+            "tests/runtime/test_processes.py::test_what_the_process_has_taken_is_its_own_before_it_has_noted_the_beginning",
+        ),
+    ),
+    Mutant(
+        "a run that was taken back begins all the same",
+        "processes/handover.py",
+        "            if start.number == number:\n                return start",
+        "            if start.number <= number:\n                return start",
+        ("tests/runtime/test_processes.py::test_what_the_node_has_taken_back_is_not_begun",),
+    ),
+    Mutant(
         "what a dead process had not begun is lost",
         "processes/remote_runner.py",
         "        for run in unbegun:\n            self._hand_back(run)\n        if self._listener",
@@ -51,8 +67,16 @@ RUNTIME_RUNS: Final = table(
     Mutant(
         "a step that was kept runs again",
         "context/steps.py",
-        "        if kept is not None:\n            self._current = None\n            if kept.name != name:\n                await self._fail_again(name, kept)\n        return kept",
-        "        if kept is not None:\n            self._current = None\n            if kept.name != name:\n                await self._fail_again(name, kept)\n        return None",
+        "        if kept is not None:\n"
+        "            self._current = None\n"
+        "            if kept.name != name:\n"
+        "                await self._fail_again(name, kept)\n"
+        "        return kept",
+        "        if kept is not None:\n"
+        "            self._current = None\n"
+        "            if kept.name != name:\n"
+        "                await self._fail_again(name, kept)\n"
+        "        return None",
         ("tests/app/test_durable.py::test_a_function_that_goes_on_although_its_step_may_not_be_kept_starts_anew",),
     ),
     Mutant(
@@ -61,6 +85,13 @@ RUNTIME_RUNS: Final = table(
         "if step.name != name and step.name != failed(name):",
         "if step.name == '':",
         ("tests/app/test_durable.py::test_steps_that_changed_since_are_refused_in_words_and_run_nothing",),
+    ),
+    Mutant(
+        "a stale run goes on to its next step",
+        "context/kept_steps.py",
+        "        self.is_stale = True\n",
+        "        pass\n",
+        ("tests/app/test_durable.py::test_a_stale_run_begins_no_other_step_though_the_function_goes_on",),
     ),
     Mutant(
         "a stale run completes its job",
@@ -123,8 +154,60 @@ RUNTIME_RUNS: Final = table(
     Mutant(
         "a schedule's cursor moves before its job is added",
         "leader/worker_schedules.py",
-        "        added = await self._store.add(jobs, now) if jobs else []\n        for name, fired in fires.items():\n            self._report_skipped(name, fired)\n        await self._advance(known, fires)\n",
-        "        await self._advance(known, fires)\n        added = await self._store.add(jobs, now) if jobs else []\n        for name, fired in fires.items():\n            self._report_skipped(name, fired)\n",
+        "        added = await self._store.add(jobs, now) if jobs else []\n"
+        "        for name, fired in fires.items():\n"
+        "            self._report_skipped(name, fired)\n"
+        "        await self._advance(known, fires)\n",
+        "        await self._advance(known, fires)\n"
+        "        added = await self._store.add(jobs, now) if jobs else []\n"
+        "        for name, fired in fires.items():\n"
+        "            self._report_skipped(name, fired)\n",
         ("tests/runtime/test_schedules.py::test_a_crash_between_the_job_and_the_cursor_fires_once",),
+    ),
+    Mutant(
+        "a schedule runs with the time it fired late",
+        "leader/worker_schedules.py",
+        "run_at=min(at, now)",
+        "run_at=now",
+        ("tests/runtime/test_schedules.py::test_what_was_missed_while_nothing_ran",),
+    ),
+    Mutant(
+        "a stored schedule fires once and never again",
+        "leader/stored_schedules.py",
+        "            self._want(one.schedule.name, one.fire.next_at)\n",
+        "            pass\n",
+        (
+            "tests/runtime/test_stored_schedules.py::test_a_fire_time_is_skipped_while_the_previous_job_of_the_schedule_is_live",
+        ),
+    ),
+    Mutant(
+        "a stored schedule that changed fires as before",
+        "leader/stored_schedules.py",
+        "if self._tokens.get(part) != token}",
+        "if part not in self._tokens}",
+        ("tests/runtime/test_stored_schedules.py::test_many_puts_at_once_all_hold_and_do_not_overtake_each_other",),
+    ),
+    Mutant(
+        "a schedule whose write failed is forgotten",
+        "leader/stored_schedules.py",
+        "                for name in due:\n                    self._want(name, now)\n                raise",
+        "                raise",
+        ("tests/runtime/test_stored_schedules.py::test_what_could_not_be_fired_is_fired_as_soon_as_the_store_is_back",),
+    ),
+    Mutant(
+        "a node that resigns while it asks for the lead keeps it",
+        "leader/leader.py",
+        "        if self._resigned():  # while the store was asked\n"
+        "            await self._store.drop(LEASE, self._node)\n"
+        "            return False\n",
+        "",
+        ("tests/runtime/test_leadership.py::test_a_lease_that_is_granted_after_resigning_is_given_back",),
+    ),
+    Mutant(
+        "a leader never renews its lease",
+        "leader/leader.py",
+        "return self._held_until - self._ttl * 2 / 3",
+        "return self._held_until + self._ttl",
+        ("tests/runtime/test_leadership.py::test_a_leader_that_came_too_late_follows",),
     ),
 )
