@@ -26,6 +26,8 @@ MAPS: Final = CHECKOUT / "build/mutants/maps"
 """One folder for each recording: the lines of the probes, the texts of that time, and a line for each test."""
 SUITES: Final = ("core", "runtime", "app", "store", "system", "cli", "contrib", "security", "web", "sim", "deploy")
 """The folders of tests that judge mutants. Those that need a browser or read the documentation do not."""
+CHECKS: Final = "tests/store/test_conformance.py"
+"""Here each parameter is a test of its own."""
 NO_JUDGE: Final = "test_mutants.py"
 """It breaks the package itself, which must be whole before."""
 
@@ -112,9 +114,11 @@ class CoverageMap:
         variants: Counter[str] = Counter()
         order: list[tuple[float, TestRecord]] = []
         for test in found:
-            name = test.test.partition("[")[0]
-            file = name.partition("::")[0]
-            order.append((_distance(test)[0] * (1 + variants[name]) * (1 + variants[file] / 8), test))
+            name = file = test.test
+            if not test.test.startswith(CHECKS):
+                name = test.test.partition("[")[0]
+                file = name.partition("::")[0]
+            order.append((_distance(test)[0] * (1 + variants[name]) * (1 + variants[file] / 20), test))
             variants.update((name, file))
         return [test for _, test in sorted(order, key=lambda pair: pair[0])]
 
