@@ -19,6 +19,7 @@ SECTIONS: Final = {
         *("flows", "flow", "dead", "events", "doctor", "probe"),
     ),
     "Plan": ("record", "plan"),
+    "Prove": ("check",),
     "Change": (
         *("enable", "disable", "forget", "reschedule", "schedule", "pause", "resume", "scale", "drain", "cancel"),
         *("retry", "discard", "send", "token", "move", "db", "key", "rekey"),
@@ -30,7 +31,7 @@ _ROOMS: Final = {
     "running": ("run", "deploy", "web", "enqueue", "trigger"),
     "looking": (
         *("status", "top", "workers", "schedules", "pools", "nodes", "breakers", "jobs", "flows", "dead", "events"),
-        *("doctor", "probe", "scenarios"),
+        *("doctor", "probe", "scenarios", "check"),
     ),
     "changing": ("changes", "stores", "tokens"),
 }
@@ -153,7 +154,8 @@ HELP: Final = """\
 Background workers: their schedules, queues and pools.
 
 `shiftwork run MODULE:NAME` runs an app. The other commands read or change its store, from any machine that
-reaches it; running nodes follow at once. `shiftwork plan` needs neither: it simulates a day of traffic.
+reaches it; running nodes follow at once. `shiftwork plan` and `shiftwork check` need neither: one simulates a day of
+traffic, the other checks a recorded history.
 
 \b
 The store, by the first of these that is given:

@@ -132,6 +132,7 @@ class NodeLeases:
     # ── what follows: passed on to the node's own event loop ─────────────────────────────────────────────────────
 
     def renewed(self, instances: Sequence[str], until: float) -> None:
+        self._node_pools.renew(instances, until)  # at once: the processes must not end because our loop is blocked
         self._on_our_loop(self._node_pools.renewed, instances, until)
 
     def obey(self, orders: Orders) -> None:

@@ -108,13 +108,19 @@ class NodePools:
             pool.look()
         self._quarantine.look()
 
+    def renew(self, instances: Collection[str], until: float) -> None:
+        """Let the processes of these instances live until then. Safe from any thread."""
+        runners = [instance.runner for instance in self.instances if instance.name in instances]
+        for runner in (*runners, *self._quarantine.runners):
+            runner.renew(until)
+        self._guard.renew(until)
+
     def renewed(self, instances: Collection[str], until: float) -> None:
         """Note that the leases of these instances hold until then."""
         for instance in self.instances:
             if instance.name in instances:
                 instance.renewed(until)
         self._quarantine.renewed(until)
-        self._guard.renew(until)
 
     def _memory_limit(self, pool: str) -> int | None:
         return self.pools[pool].pool.max_memory_per_instance

@@ -200,7 +200,8 @@ class RemoteRunner:
 
     def _forget(self, run: Run) -> None:
         del self._runs[run.job.fence]
-        self._process.runs.free(run.place)
+        if run not in self.strays:  # a thread of it may still be about to note that it begins
+            self._process.runs.free(run.place)
         if self._going_on:
             self._going_on.discard(run)
         if run.patience is not None:
@@ -269,7 +270,7 @@ class RemoteRunner:
     def _received(self, frames: Sequence[ProcessFrame]) -> None:
         self._answer.came()
         if self._process.runs.full:
-            self._process.send(LookAgain())
+            self._process.send(LookAgain())  # which writes the tokens first
         for frame in frames:
             for message in frame.messages:
                 try:
@@ -319,13 +320,17 @@ class RemoteRunner:
         if self._listener is not None:
             self._listener.runner_ready(self)
 
+    def renew(self, until: float) -> None:
+        """Pass a renewal on, unless it comes too late: the process has ended itself, or is about to."""
+        if not self.lapsed and (self._until is None or self._until < until):
+            self._until = until
+            self._process.renew(until)
+
     def renewed(self, until: float) -> None:
-        """Pass the renewal on. One that comes too late is not: the process has ended itself, or is about to."""
-        if self.lapsed:
+        """Pass a renewal on, and kill the process if it came too late."""
+        self.renew(until)
+        if self._until is not None and self._until < until:
             self.kill("the renewal of its lease came too late")
-            return
-        self._until = until
-        self._process.renew(until)
 
     def look(self, memory_limit: int | None) -> None:
         self._starved = machine.starved()

@@ -17,6 +17,7 @@ from shiftwork.runtime.clock import Clock, Timer
 from shiftwork.runtime.processes.handover import CUT_OFF, LEASE, STACK_SIGNAL
 from shiftwork.runtime.processes.link import Link, log_refusal
 from shiftwork.runtime.processes.messages import (
+    LookAgain,
     NodeFrame,
     ProcessFrame,
     ShowStack,
@@ -66,6 +67,7 @@ class StartedProcess:
         self._on_ended = on_ended
         self._loop = asyncio.get_running_loop()
         self._over = False
+        self._lifeline_lock = threading.Lock()
         self.killed: bool = False
         """Whether we have killed it."""
         with ExitStack() as on_failure:
@@ -83,7 +85,7 @@ class StartedProcess:
                 on_refused=on_refused,
                 longest=longest,
                 most_at_once=longest,  # jobs can write to the socket, as much and as fast as they like
-                before_send=self.runs.write,
+                before_send=self._write_tokens,
             )
             on_failure.pop_all()
         if guard is not None:
@@ -114,6 +116,10 @@ class StartedProcess:
         """Receive now what has arrived so far."""
         self._link.catch_up()
 
+    def _write_tokens(self) -> None:
+        if self.runs.write():
+            self._link.send(LookAgain())  # with the messages that are about to be sent
+
     def _received(self, frames: Sequence[ProcessFrame]) -> None:
         if not self._over:
             self._on_frames(frames)
@@ -138,9 +144,12 @@ class StartedProcess:
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def renew(self, until: float) -> None:
-        """Let it live until then, by the monotonic clock. Then it ends itself: others may have its jobs."""
-        if not self._over:
-            with suppress(BlockingIOError, BrokenPipeError):
+        """Let it live until then, by the monotonic clock. Then it ends itself: others may have its jobs.
+
+        Safe from any thread.
+        """
+        with self._lifeline_lock, suppress(BlockingIOError, BrokenPipeError):
+            if not self._over:
                 os.write(self._lifeline, LEASE.pack(until))
 
     async def stack(self, patience: float = STACK_SECONDS) -> str:
@@ -196,9 +205,10 @@ class StartedProcess:
         if self._guard is not None:
             self._guard.forget(self.pid)
         status = self._popen.wait()
-        self._over = True
+        with self._lifeline_lock:
+            self._over = True
+            os.close(self._lifeline)
         self._link.close()
-        os.close(self._lifeline)
         try:
             self._on_ended(status)
         finally:

@@ -137,6 +137,9 @@ class LocalRunner:
         for run in self._running:
             run.stopping = True
 
+    def renew(self, until: float) -> None:
+        """Do nothing: no process ends itself here."""
+
     def renewed(self, until: float) -> None:
         """Do nothing: the node stops the runs of this process when the lease is in danger."""
 
