@@ -59,7 +59,7 @@ def _random(given: argparse.Namespace) -> int:
         say("\n\n".join(random_mutants.diff(site) for site in sites))
         return 0
     coverage_map.record(given.processes, failed_too=given.record)
-    known, reasons = coverage_map.load(), random_mutants.judgements()
+    known, (reasons, harmless) = coverage_map.load(), random_mutants.judgements()
     journal = Journal(BUILD / f"random-{given.seed}.jsonl", random_mutants.Tried)
     before = {tried.key: tried for tried in journal.read()}
 
@@ -74,7 +74,7 @@ def _random(given: argparse.Namespace) -> int:
         return tried
 
     tried = _all(sites, try_one, lambda one: f"{one.verdict}: {one.file}:{one.line} {one.becomes}", given)
-    say(random_mutants.summary(tried))
+    say(random_mutants.summary(tried, harmless))
     return int(any(one.verdict in {"survived", "unreached"} for one in tried))
 
 

@@ -16,7 +16,7 @@ from tests.mutants.sites import Site, text_of
 from tests.mutants.trial import Bench, Result
 
 JUDGED: Final = CHECKOUT / "tests/mutants/judged.toml"
-"""The mutants that no test can kill, each with the reason."""
+"""The mutants that were judged: those that no test can kill, and those that no test should, each with the reason."""
 
 
 class Judged(Struct, frozen=True, forbid_unknown_fields=True):
@@ -32,7 +32,10 @@ class Judged(Struct, frozen=True, forbid_unknown_fields=True):
 class Judgements(Struct, frozen=True, forbid_unknown_fields=True):
     """All that was judged."""
 
-    equivalent: list[Judged]
+    equivalent: list[Judged] = []
+    """Nobody can tell the package with it from the package without."""
+    harmless: list[Judged] = []
+    """It makes a difference, but none that loses, doubles or misreports a job, or that anything promises."""
 
 
 class Tried(Struct, frozen=True):
@@ -67,10 +70,18 @@ def _line(text: str, number: int) -> str:
     return text.splitlines()[number - 1].strip()
 
 
-def judgements() -> dict[tuple[str, str, str], str]:
-    """Return the reasons, by file and changed line."""
+Reasons = dict[tuple[str, str, str], str]
+"""By file, and line before and after."""
+
+
+def judgements() -> tuple[Reasons, Reasons]:
+    """Return why mutants are equivalent, and why others are harmless."""
     found = msgspec.toml.decode(JUDGED.read_bytes(), type=Judgements)
-    return {(one.file, one.was, one.becomes): one.reason for one in found.equivalent}
+    equivalent, harmless = (
+        {(one.file, one.was, one.becomes): one.reason for one in judged}
+        for judged in (found.equivalent, found.harmless)
+    )
+    return equivalent, harmless
 
 
 def near(site: Site, known: CoverageMap) -> list[TestRecord]:
@@ -105,7 +116,7 @@ def _by_name(file: str, known: CoverageMap) -> list[TestRecord]:
     return list({test.test: test for test in found}.values())
 
 
-def try_site(site: Site, bench: Bench, known: CoverageMap, reasons: dict[tuple[str, str, str], str]) -> Tried:
+def try_site(site: Site, bench: Bench, known: CoverageMap, reasons: Reasons) -> Tried:
     """Try one random mutant."""
     was, becomes = changed_lines(site)
     reason = reasons.get((site.file, was, becomes))
@@ -135,7 +146,7 @@ def _tried(
     )
 
 
-def summary(tried: Iterable[Tried]) -> str:
+def summary(tried: Iterable[Tried], harmless: Reasons) -> str:
     """Return the figure, and every survivor with its diff."""
     everything = list(tried)
     counts = Counter(one.verdict for one in everything)
@@ -145,11 +156,13 @@ def summary(tried: Iterable[Tried]) -> str:
     lines = [
         f"{one.file}:{one.line} in {one.scope or 'the module'} ({one.kind}, {one.verdict}, {one.tests} tests)\n"
         f"  - {one.was}\n  + {one.becomes}"
+        + (f"\n  harmless: {why}" if (why := harmless.get((one.file, one.was, one.becomes))) else "")
         for one in sorted(alive, key=lambda one: (one.file, one.line))
     ]
+    judged = sum((one.file, one.was, one.becomes) in harmless for one in alive)
     head = (
-        f"{counts['killed']} of {counted} killed ({share:.1f} %), {len(alive)} alive, "
-        f"{counts['equivalent']} judged equivalent"
+        f"{counts['killed']} of {counted} killed ({share:.1f} %); {len(alive)} alive, {judged} of them harmless; "
+        f"{counts['equivalent']} more are equivalent"
     )
     return "\n".join([*lines, by_kind((one.kind, one.verdict) for one in everything), head])
 
