@@ -22,9 +22,11 @@ from tests.mutants.journal import Journal
 from tests.mutants.mutant import Mutant
 from tests.mutants.sites import Site, draw
 from tests.mutants.trial import MOST_SECONDS, Bench, Interrupted
+from tests.polling import wait_until
 
 BUILD: Final = coverage_map.CHECKOUT / "build/mutants"
 WAIT_SECONDS: Final = 2.0
+WEEK: Final = 7 * 86_400.0
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -134,8 +136,7 @@ def _all(
 def _undisturbed(trial: Callable[[], R], unless: Path | None) -> R:
     """Return the result of a trial, which begins again after each interruption."""
     while True:
-        while unless is not None and unless.exists():
-            time.sleep(WAIT_SECONDS)
+        wait_until(lambda: unless is None or not unless.exists(), within=WEEK, every=WAIT_SECONDS)
         with suppress(Interrupted):
             return trial()
 
