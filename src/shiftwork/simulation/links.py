@@ -145,7 +145,10 @@ class InterruptedProcessEnd(ProcessEnd):
 
 
 class InterruptedTimes:
-    """The page of beginnings: a process may lose the processor before and after it notes one."""
+    """The page of beginnings: a process may lose the processor before it notes one.
+
+    Not after it: nothing would show that a function was about to be called, and a history would be called illegal.
+    """
 
     def __init__(self, page: "memoryview[float]", interrupt: Interrupt) -> None:
         self._page = page
@@ -154,7 +157,6 @@ class InterruptedTimes:
     def __setitem__(self, place: int, at: float) -> None:
         self._interrupt()
         self._page[place] = at
-        self._interrupt()
 
 
 HANDOVER: Final = Handover(InterruptedNodeEnd, InterruptedProcessEnd)
