@@ -9,7 +9,7 @@ import pytest
 from shiftwork.core.model.job_changes import Outcome
 from shiftwork.core.model.jobs import JobRecord, JobStatus
 from shiftwork.runtime.claiming.job_claimer import JobClaimer
-from shiftwork.simulation.links import Handover, InterruptedNodeEnd, InterruptedProcessEnd
+from shiftwork.simulation.ground.links import Handover, InterruptedNodeEnd, InterruptedProcessEnd
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.memory import finish as memory_finish
 

@@ -8,8 +8,8 @@ import pytest
 
 from shiftwork.core.model.doc_types import Doc
 from shiftwork.errors import StoreUnavailableError
-from shiftwork.simulation.network import Connection
-from shiftwork.simulation.world import Rhythm, World
+from shiftwork.simulation.ground.network import Connection
+from shiftwork.simulation.ground.world import Rhythm, World
 
 
 class Line:

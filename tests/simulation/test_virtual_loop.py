@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from shiftwork.simulation.sim_machine import SimMachine
-from shiftwork.simulation.sim_process import SimProcess
-from shiftwork.simulation.virtual_loop import StuckError, VirtualLoop
+from shiftwork.simulation.ground.sim_machine import SimMachine, SimProcess
+from shiftwork.simulation.ground.virtual_loop import StuckError, VirtualLoop
 
 Life = Callable[[], Coroutine[Any, Any, None]]
 

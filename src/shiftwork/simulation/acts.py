@@ -22,8 +22,8 @@ from msgspec import Struct
 
 from shiftwork.core.jobs.retry import GiveUp, RetryAfter, Snooze
 from shiftwork.runtime.context.context import Context
-from shiftwork.simulation.sim_process import PROCESS
-from shiftwork.simulation.world import World
+from shiftwork.simulation.ground.sim_machine import PROCESS
+from shiftwork.simulation.ground.world import World
 
 
 class ActError(Exception):

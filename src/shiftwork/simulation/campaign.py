@@ -16,7 +16,7 @@ from shiftwork.simulation.minimising import minimised
 HOUR = 3600.0
 
 
-class Tally(Struct):
+class PlayedSeeds(Struct):
     """What was played, in all."""
 
     seeds: int = 0

@@ -9,18 +9,18 @@ from typing import Any, Final
 from shiftwork.core.model.jobs import JobRecord, JobStatus
 from shiftwork.errors import ShiftworkError
 from shiftwork.history.lines import VERSION, Expected, Opened
-from shiftwork.simulation.ambience import EPOCH, ambience
 from shiftwork.simulation.episode import Episode
-from shiftwork.simulation.faults import Faults
-from shiftwork.simulation.links import HANDOVER, Handover
+from shiftwork.simulation.fault_injection import Faults
+from shiftwork.simulation.ground.ambience import EPOCH, ambience
+from shiftwork.simulation.ground.links import HANDOVER, Handover
+from shiftwork.simulation.ground.world import World
 from shiftwork.simulation.played import Played
 from shiftwork.simulation.sim_client import SimClient
 from shiftwork.simulation.sim_node import SimNode
-from shiftwork.simulation.world import World
 
 LONGEST_REST_SECONDS: Final = 900.0
 """How long the system may take to come to rest."""
-STUCK_SECONDS: Final = 150.0
+UNCHANGED_SECONDS: Final = 150.0
 """After how long without a change nothing is waited for: no job of an episode has to wait for so long."""
 LOOK_SECONDS: Final = 2.0
 
@@ -129,7 +129,7 @@ class Rest:
         now = self._world.loop.time()
         if stage != self._stage:
             self._stage, self._since = stage, now
-        return now - self._since > STUCK_SECONDS
+        return now - self._since > UNCHANGED_SECONDS
 
     async def _let_go_on(self) -> None:
         """Undo what keeps jobs from being run: pauses, and workers that were disabled."""

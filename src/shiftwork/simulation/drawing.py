@@ -9,7 +9,7 @@ from shiftwork.simulation.drawn_app import draw_pools, draw_workers
 from shiftwork.simulation.drawn_faults import draw_faults
 from shiftwork.simulation.drawn_orders import draw_orders
 from shiftwork.simulation.episode import Apart, Episode, MachinePlan, NodePlan
-from shiftwork.simulation.world import Rhythm
+from shiftwork.simulation.ground.world import Rhythm
 
 
 class Size(Struct, frozen=True, kw_only=True):

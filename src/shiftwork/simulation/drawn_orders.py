@@ -4,8 +4,7 @@ from random import Random
 from typing import Any, Final
 
 from shiftwork.core.model.jobs import JobPriority
-from shiftwork.simulation.episode import JobPlan, OrderKind, OrderPlan, PoolPlan, WorkerPlan
-from shiftwork.simulation.sim_client import job_id
+from shiftwork.simulation.episode import JobPlan, OrderKind, OrderPlan, PoolPlan, WorkerPlan, job_id
 
 CHANGES: Final[tuple[OrderKind, ...]] = (
     *("cancel", "cancel", "cancel", "requeue", "send", "send", "pause", "resume", "disable", "enable", "trigger"),

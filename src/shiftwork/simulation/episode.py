@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from shiftwork.simulation.world import Rhythm
+from shiftwork.simulation.ground.world import Rhythm
 
 Act = Literal["task", "plain task", "timed", "plain timed", "durable"]
 Apart = Literal["process", "all"]
@@ -71,6 +71,11 @@ class JobPlan(Struct, frozen=True, kw_only=True):
     whatever: bool = False
     key: str = ""
     """Its concurrency key, if its worker has keys."""
+
+
+def job_id(order: int, place: int) -> str:
+    """Return the id of a job, by its order and its place in it, both from 0."""
+    return f"job-{order}-{place}"
 
 
 class OrderPlan(Struct, frozen=True, kw_only=True):

@@ -12,15 +12,15 @@ from shiftwork.history.reader import history_of
 from shiftwork.simulation.cluster import play
 from shiftwork.simulation.drawing import draw
 from shiftwork.simulation.episode import Episode
-from shiftwork.simulation.links import HANDOVER, Handover
+from shiftwork.simulation.ground.links import HANDOVER, Handover
+from shiftwork.simulation.ground.sim_recorder import decoded
 from shiftwork.simulation.played import Played
-from shiftwork.simulation.sim_recorder import decoded
 
 MOST_FOUND: Final = 5
 """How much of what one rule found is kept."""
 
 
-class Finding(Struct, frozen=True):
+class BrokenPromise(Struct, frozen=True):
     """Something that is wrong."""
 
     rule: str
@@ -39,7 +39,7 @@ class JudgedSeed(Struct, frozen=True, kw_only=True):
     jobs: int
     faults: int
     """How many faults met something."""
-    findings: tuple[Finding, ...]
+    findings: tuple[BrokenPromise, ...]
 
 
 def with_faults(episode: Episode, numbers: Sequence[int] | None) -> Episode:
@@ -54,7 +54,7 @@ def judged(seed: int, size: str | None = None) -> JudgedSeed:
     try:
         return judged_episode(draw(seed, size))[0]
     except Exception as error:  # noqa: BLE001 - the simulation itself has failed, and other seeds go on
-        found = Finding("stopped", f"The simulation has stopped: {error!r}")
+        found = BrokenPromise("stopped", f"The simulation has stopped: {error!r}")
         return JudgedSeed(seed=seed, seconds=0.0, jobs=0, faults=0, findings=(found,))
 
 
@@ -62,15 +62,15 @@ def judged_episode(episode: Episode, handover: Handover = HANDOVER) -> tuple[Jud
     """Play an episode, and judge it."""
     played = play(episode, handover)
     judgement = judge(history_of(decoded(played.texts)))
-    found = [Finding("surprise", text) for text in played.surprises[:MOST_FOUND]]
+    found = [BrokenPromise("surprise", text) for text in played.surprises[:MOST_FOUND]]
     for rule in judgement.rules:
         of_rule = [one for one in judgement.refutations if one.rule == rule][:MOST_FOUND]
         found += [
-            Finding(rule, one.sentence, tuple(f"{at}  {_line(played, at.file, at.line)}" for at in one.lines))
+            BrokenPromise(rule, one.sentence, tuple(f"{at}  {_line(played, at.file, at.line)}" for at in one.lines))
             for one in of_rule
         ]
     if not played.rested:
-        found.append(Finding("rest", "The system did not come to rest after the last fault."))
+        found.append(BrokenPromise("rest", "The system did not come to rest after the last fault."))
     verdict = JudgedSeed(
         seed=episode.seed,
         seconds=played.seconds,

@@ -17,8 +17,8 @@ from shiftwork.runtime.processes.messages import Setup
 from shiftwork.runtime.registry import Registry
 from shiftwork.simulation.acts import Stage, act, act_plainly, tick, tick_plainly
 from shiftwork.simulation.episode import Episode, WorkerPlan
+from shiftwork.simulation.ground.world import World
 from shiftwork.simulation.sim_child import LiveApp
-from shiftwork.simulation.world import World
 
 SETUP = Setup(app="simulated:app", role="alone")
 

@@ -15,10 +15,10 @@ from shiftwork.runtime.processes.child_process import ChildProcess
 from shiftwork.runtime.processes.handover import NodeEnd, ProcessEnd
 from shiftwork.runtime.processes.messages import Ready
 from shiftwork.serve.process import LEFT_ALONE
-from shiftwork.simulation.links import SimSocket
-from shiftwork.simulation.sim_process import SimProcess
-from shiftwork.simulation.strands import SimThreads
-from shiftwork.simulation.world import World
+from shiftwork.simulation.ground.links import SimSocket
+from shiftwork.simulation.ground.sim_machine import SimProcess
+from shiftwork.simulation.ground.strands import SimThreads
+from shiftwork.simulation.ground.world import World
 
 if TYPE_CHECKING:
     import socket

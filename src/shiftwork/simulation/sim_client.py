@@ -4,15 +4,15 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from shiftwork.errors import JobStateError, StoreError, UnknownJobError
-from shiftwork.simulation.episode import Episode, JobPlan, OrderPlan
+from shiftwork.simulation.episode import Episode, JobPlan, OrderPlan, job_id
+from shiftwork.simulation.ground.sim_machine import SimProcess
+from shiftwork.simulation.ground.world import World
 from shiftwork.simulation.sim_app import SimulatedApp
-from shiftwork.simulation.sim_process import SimProcess
-from shiftwork.simulation.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-TRIES: Final = 12
+CLIENT_TRIES: Final = 12
 AGAIN_SECONDS: Final = 1.0
 
 
@@ -44,7 +44,7 @@ class SimClient:
         self._world.live(self._do(number, order))
 
     async def _do(self, number: int, order: OrderPlan) -> None:
-        for _ in range(TRIES):
+        for _ in range(CLIENT_TRIES):
             try:
                 await self._once(number, order)
             except StoreError:
@@ -83,8 +83,3 @@ class SimClient:
                 call.after(*(calls[before] for before in job.after), whatever=job.whatever)
             calls.append(call)
         return calls
-
-
-def job_id(order: int, place: int) -> str:
-    """Return the id of a job, by its order and its place in it."""
-    return f"job-{order}-{place}"

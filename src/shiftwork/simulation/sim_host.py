@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from shiftwork.core.observing.beats import ProcessMark
 from shiftwork.runtime.processes.host import Host
+from shiftwork.simulation.ground.sim_machine import SimProcess
+from shiftwork.simulation.ground.strands import SimThreads
+from shiftwork.simulation.ground.world import World
 from shiftwork.simulation.sim_child import LiveApp, SimSpawned
-from shiftwork.simulation.sim_process import SimProcess
-from shiftwork.simulation.strands import SimThreads
-from shiftwork.simulation.world import World
 
 if TYPE_CHECKING:
     from asyncio import TimerHandle

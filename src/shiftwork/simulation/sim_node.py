@@ -4,12 +4,11 @@ from typing import Final
 
 from shiftwork.errors import ShiftworkError
 from shiftwork.simulation.episode import Episode, NodePlan
+from shiftwork.simulation.ground.sim_machine import SimMachine, SimProcess
+from shiftwork.simulation.ground.world import World
 from shiftwork.simulation.sim_app import SimulatedApp
 from shiftwork.simulation.sim_child import LiveApp
 from shiftwork.simulation.sim_host import host_of
-from shiftwork.simulation.sim_machine import SimMachine
-from shiftwork.simulation.sim_process import SimProcess
-from shiftwork.simulation.world import World
 
 KILLED: Final = -9
 RESTART_SECONDS: Final = 1.0

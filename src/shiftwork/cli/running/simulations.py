@@ -16,10 +16,10 @@ from shiftwork.core.words import counted
 
 if TYPE_CHECKING:
     from shiftwork.simulation.episode import Episode
-    from shiftwork.simulation.judged import Finding, JudgedSeed
+    from shiftwork.simulation.judged import BrokenPromise, JudgedSeed
 
 SEEDS: Final = 200
-MOST_SHOWN: Final = 10
+SEEDS_SHOWN: Final = 10
 """How many failing seeds are shown in full."""
 _LONGEST_LINE: Final = 300
 _HELP: Final = """\
@@ -92,7 +92,7 @@ def simulate(
         failed = _many(seeds, first, minutes, size, jobs or os.cpu_count() or 1, as_json=as_json)
     failing = [one for one in failed if one.findings]
     if minimise and faults is None:
-        for one in failing[:MOST_SHOWN]:
+        for one in failing[:SEEDS_SHOWN]:
             _minimise(one.seed, size)
     ctx.exit(1 if failing else 0)
 
@@ -140,7 +140,7 @@ def _fault(fault: Any) -> str:
     return f"{fault.at:.3f} s: {fault.kind} {fault.target} {fault.what}".rstrip() + seconds
 
 
-def _show_findings(findings: "Sequence[Finding]") -> None:
+def _show_findings(findings: "Sequence[BrokenPromise]") -> None:
     for finding in findings:
         show_wrapped(f"{finding.rule}: ", finding.sentence)
         for line in finding.lines:
@@ -171,10 +171,10 @@ def _command(seed: int, size: str | None) -> str:
 def _many(
     number: int | None, first: int, minutes: float | None, size: str | None, jobs: int, *, as_json: bool
 ) -> "list[JudgedSeed]":
-    from shiftwork.simulation.campaign import Tally, judged_seeds
+    from shiftwork.simulation.campaign import PlayedSeeds, judged_seeds
 
     bar = ProgressBar(terminal=True, noun="seed") if sys.stderr.isatty() else None
-    began, tally, failed = time.monotonic(), Tally(), list["JudgedSeed"]()
+    began, tally, failed = time.monotonic(), PlayedSeeds(), list["JudgedSeed"]()
     total = (number or SEEDS) if minutes is None else number or 0
     try:
         for one in judged_seeds(_chosen(total, first, minutes, began), jobs=jobs, size=size):
@@ -191,13 +191,13 @@ def _many(
         show_json({"seeds": tally.seeds, "virtual_seconds": tally.seconds, "seconds": took, "failed": failed})
         return failed
     say(tally.text(took))
-    for one in failed[:MOST_SHOWN]:
+    for one in failed[:SEEDS_SHOWN]:
         say(f"seed {one.seed}: {_command(one.seed, size)}")
         _show_findings(one.findings)
     if not failed:
         say("legal: no seed has broken a promise")
-    elif len(failed) > MOST_SHOWN:
-        say(f"and {len(failed) - MOST_SHOWN} more: {', '.join(str(one.seed) for one in failed[MOST_SHOWN:])}")
+    elif len(failed) > SEEDS_SHOWN:
+        say(f"and {len(failed) - SEEDS_SHOWN} more: {', '.join(str(one.seed) for one in failed[SEEDS_SHOWN:])}")
     return failed
 
 

@@ -12,7 +12,7 @@ from shiftwork.core.observing.beats import ProcessMark
 from shiftwork.runtime import machine
 from shiftwork.runtime.local_processes import end_groups, is_dead, own_mark
 from shiftwork.runtime.machine import Machine, Usage
-from shiftwork.runtime.processes.process_guard import Guard, ProcessGuard
+from shiftwork.runtime.processes.process_guard import NodeGuard, ProcessGuard
 from shiftwork.runtime.processes.spawn import Spawned, SpawnedProcess
 from shiftwork.runtime.running.job_threads import JobThreads
 
@@ -29,7 +29,7 @@ class Host(Struct, frozen=True, kw_only=True):
     end_groups: Callable[[Collection[int], ProcessMark], bool] = end_groups
     start: Callable[[ExitStack], Spawned] = SpawnedProcess
     """Starts a process for jobs. Raises `OSError`."""
-    guard: Callable[[], Guard] = ProcessGuard
+    guard: Callable[[], NodeGuard] = ProcessGuard
     threads: Callable[[], JobThreads] = JobThreads
     """Makes the threads for plain functions that run in the node itself."""
 

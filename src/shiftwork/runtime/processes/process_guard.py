@@ -18,7 +18,7 @@ NOT_FOR_IT: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """The signals that end a node; its guard outlives it by a moment."""
 
 
-class Guard(Protocol):
+class NodeGuard(Protocol):
     """Ends the process groups of a node when the node dies, or when its leases have ended."""
 
     def watch(self, group: int) -> None:

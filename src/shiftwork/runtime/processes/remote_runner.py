@@ -34,7 +34,7 @@ from shiftwork.runtime.processes.messages import (
     Stop,
 )
 from shiftwork.runtime.processes.post_mortem import Death, KillRecord, end_of, log_death, suspects
-from shiftwork.runtime.processes.process_guard import Guard
+from shiftwork.runtime.processes.process_guard import NodeGuard
 from shiftwork.runtime.processes.process_watch import SILENT_SECONDS, ProcessWatch
 from shiftwork.runtime.processes.started_process import STUBBORN_SECONDS, StackQuestions, StartedProcess, Termination
 from shiftwork.runtime.running.job_run import Run
@@ -64,7 +64,7 @@ class RemoteRunner:
         *,
         report: Callable[[Claimed, Progress], None],
         kills: KillRecord,
-        guard: Guard | None = None,
+        guard: NodeGuard | None = None,
         host: Host = THIS_HOST,
     ) -> None:
         self.strays: dict[Run, float] = {}

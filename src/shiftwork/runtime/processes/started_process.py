@@ -23,7 +23,7 @@ from shiftwork.runtime.processes.messages import (
     ShowStack,
     StackShown,
 )
-from shiftwork.runtime.processes.process_guard import Guard
+from shiftwork.runtime.processes.process_guard import NodeGuard
 from shiftwork.runtime.running.job_run import Run
 
 logger: Final = logging.getLogger("shiftwork")
@@ -58,7 +58,7 @@ class StartedProcess:
         on_ended: Callable[[int], None],
         longest: int,
         on_refused: Callable[[Any, str], None] = log_refusal,
-        guard: Guard | None = None,
+        guard: NodeGuard | None = None,
         host: Host = THIS_HOST,
     ) -> None:
         self._cut_off = False

@@ -12,8 +12,8 @@ from contextvars import Context, copy_context
 from typing import Any
 
 from shiftwork.runtime.running.job_threads import JobThreads
-from shiftwork.simulation.sim_process import PROCESS, SimProcess
-from shiftwork.simulation.virtual_loop import VirtualLoop
+from shiftwork.simulation.ground.sim_machine import PROCESS, SimProcess
+from shiftwork.simulation.ground.virtual_loop import VirtualLoop
 
 
 class StrandEnded(BaseException):

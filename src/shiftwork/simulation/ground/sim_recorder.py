@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from shiftwork.history.lines import VERSION, Answered, AnyLine, Opened, decode, encode
 from shiftwork.history.recorder import HistoryRecorder
-from shiftwork.simulation.ambience import EPOCH
-from shiftwork.simulation.network import Connection
-from shiftwork.simulation.sim_process import SimProcess
-from shiftwork.simulation.virtual_loop import VirtualLoop
+from shiftwork.simulation.ground.ambience import EPOCH
+from shiftwork.simulation.ground.network import Connection
+from shiftwork.simulation.ground.sim_machine import SimProcess
+from shiftwork.simulation.ground.virtual_loop import VirtualLoop
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A simulated process: what of the event loop belongs to it, and whether that goes on.
+"""Simulated machines and their processes: clocks, pids, and what of the event loop belongs to which process.
 
 Everything that happens in the simulation happens in a process. A task or a timer belongs to the process in which it was
 made; its context says which. A process that is frozen does nothing until it thaws, and a dead one never does anything
@@ -10,14 +10,67 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import Context, ContextVar
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from shiftwork.simulation.sim_machine import SimMachine
-
-if TYPE_CHECKING:
-    from shiftwork.simulation.virtual_loop import Due
+from shiftwork.core.observing.beats import ProcessMark
+from shiftwork.runtime.machine import Machine, Usage
 
 PROCESS: Final[ContextVar["SimProcess"]] = ContextVar("the simulated process")
+"""The process to which what runs belongs."""
+FIRST_PID: Final = 100
+MEMORY: Final = 8 << 30
+PROCESS_MEMORY: Final = 64 << 20
+"""What every process uses."""
+
+
+class SimMachine:
+    """A machine. Its clocks are those of the simulation, each ahead by something of its own."""
+
+    def __init__(self, name: str, *, wall: float, up: float, cores: float) -> None:
+        self.name = name
+        self.wall: float = wall
+        """How far its wall clock is ahead of virtual time."""
+        self.up: float = up
+        """The same for its monotonic clock."""
+        self.cores = cores
+        self.processes: Final[dict[int, SimProcess]] = {}
+        """Those that live, by pid."""
+        self.cut: str | None = None
+        """How the store cannot be reached from here, if so."""
+        self.full: bool = False
+        """Whether no process can be started here."""
+        self._next_pid = FIRST_PID
+
+    def give_pid(self) -> int:
+        """Return a pid for a new process."""
+        self._next_pid += 1
+        return self._next_pid
+
+    def forget(self, pid: int) -> None:
+        """Forget a process that has died."""
+        del self.processes[pid]
+
+    def make_room(self) -> None:
+        """Let processes be started again."""
+        self.full = False
+
+    def measure(self) -> Machine:
+        """Return what the machine has."""
+        return Machine(self.cores, MEMORY)
+
+    def usage(self, pid: int) -> Usage | None:
+        """Return what a process uses; None if it is gone."""
+        return Usage(0.0, PROCESS_MEMORY) if pid in self.processes else None
+
+    def mark(self, pid: int) -> ProcessMark:
+        """Return the mark of a process. No pid is given twice, so that its birth says nothing."""
+        return ProcessMark(self.name, pid, 0)
+
+    def is_dead(self, mark: ProcessMark, _own: ProcessMark) -> bool:
+        """Return whether a process of this machine is dead."""
+        return mark.place == self.name and mark.pid not in self.processes
+
+
 _FORGET_ABOVE: Final = 256
 """With more tasks than this, those that have ended are forgotten."""
 
@@ -102,3 +155,36 @@ class SimProcess:
                 with suppress(Exception):  # it awaits something in a `finally`
                     self._context.copy().run(task.get_coro().close)
         self._tasks.clear()
+
+
+class Due(asyncio.TimerHandle):
+    """Something that is to be called, in the process that its context names."""
+
+    __slots__ = ("dropped", "process")
+
+    def __init__(  # not the base's, which asks the loop for its debug mode each time
+        self, when: float, callback: Callable[..., Any], args: tuple[Any, ...], context: Context
+    ) -> None:
+        self._when = when
+        self._callback: Callable[..., Any] | None = callback
+        self._args = args
+        self._context = context
+        self.dropped: bool = False
+        self.process: SimProcess = context[PROCESS]
+
+    def __repr__(self) -> str:
+        return f"{self._callback} of {self.process.name}"
+
+    def cancel(self) -> None:
+        """Do not call it."""
+        self.dropped = True
+        self._callback, self._args = None, ()
+
+    def cancelled(self) -> bool:
+        """Return whether it is not called."""
+        return self.dropped
+
+    def call(self) -> None:
+        """Call it."""
+        assert self._callback is not None  # noqa: S101 - it was not cancelled
+        self._context.run(self._callback, *self._args)

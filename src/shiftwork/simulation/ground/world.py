@@ -9,18 +9,17 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 from shiftwork.history.recorded_store import RecordedStore
-from shiftwork.simulation.links import HANDOVER, Handover
-from shiftwork.simulation.network import Connection, Network, Pace
-from shiftwork.simulation.sim_machine import SimMachine
-from shiftwork.simulation.sim_process import SimProcess
-from shiftwork.simulation.sim_recorder import Records
-from shiftwork.simulation.strands import Strands
-from shiftwork.simulation.virtual_loop import VirtualLoop
+from shiftwork.simulation.ground.links import HANDOVER, Handover
+from shiftwork.simulation.ground.network import Connection, Network, Pace
+from shiftwork.simulation.ground.sim_machine import SimMachine, SimProcess
+from shiftwork.simulation.ground.sim_recorder import Records
+from shiftwork.simulation.ground.strands import Strands
+from shiftwork.simulation.ground.virtual_loop import VirtualLoop
 
 if TYPE_CHECKING:
     import asyncio
 
-LONG_SHARE: Final = 0.02
+LONG_INTERRUPTION_SHARE: Final = 0.02
 """How many of all interruptions are long."""
 
 
@@ -97,7 +96,7 @@ class World:
         draw, process = self._chance.random, self.loop.current
         if process is None or draw() >= self.rhythm.interrupted_share:
             return
-        seconds = draw() * self.rhythm.interruption * (100.0 if draw() < LONG_SHARE else 1.0)
+        seconds = draw() * self.rhythm.interruption * (100.0 if draw() < LONG_INTERRUPTION_SHARE else 1.0)
         if self.strands.inside:
             self.strands.lose_processor(process, seconds)
         else:

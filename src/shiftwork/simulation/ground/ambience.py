@@ -15,7 +15,7 @@ from itertools import count
 from typing import Any, Final
 
 from shiftwork.handles import worker
-from shiftwork.simulation.virtual_loop import VirtualLoop
+from shiftwork.simulation.ground.virtual_loop import VirtualLoop
 
 EPOCH: Final = 1_800_000_000.0
 """What the right time is when virtual time begins."""

@@ -14,8 +14,8 @@ from msgspec import Struct
 
 from shiftwork.core.model.jobs import JobRecord
 from shiftwork.errors import StoreUnavailableError
-from shiftwork.simulation.sim_process import SimProcess
-from shiftwork.simulation.virtual_loop import VirtualLoop
+from shiftwork.simulation.ground.sim_machine import SimProcess
+from shiftwork.simulation.ground.virtual_loop import VirtualLoop
 from shiftwork.store.bells import Bells, LoopBell
 from shiftwork.store.memory import MemoryStore
 

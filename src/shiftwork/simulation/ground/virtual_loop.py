@@ -13,51 +13,18 @@ from heapq import heapify, heappop, heappush
 from random import Random
 from typing import Any, Final, TypeVar
 
-from shiftwork.simulation.sim_process import PROCESS, SimProcess
+from shiftwork.simulation.ground.sim_machine import PROCESS, Due, SimProcess
 
 T = TypeVar("T")
 
 MOST_AT_ONCE: Final = 200_000
 """So many callbacks without time passing mean that something goes round in circles."""
-DEEPEST: Final = 3
+MOST_INTERRUPTED: Final = 3
 """How many processes may be off the processor in the middle of something at a time."""
 
 
 class StuckError(Exception):
     """The simulation cannot go on: time does not pass."""
-
-
-class Due(asyncio.TimerHandle):
-    """Something that is to be called, in the process that its context names."""
-
-    __slots__ = ("dropped", "process")
-
-    def __init__(  # not the base's, which asks the loop for its debug mode each time
-        self, when: float, callback: Callable[..., Any], args: tuple[Any, ...], context: Context
-    ) -> None:
-        self._when = when
-        self._callback: Callable[..., Any] | None = callback
-        self._args = args
-        self._context = context
-        self.dropped: bool = False
-        self.process: SimProcess = context[PROCESS]
-
-    def __repr__(self) -> str:
-        return f"{self._callback} of {self.process.name}"
-
-    def cancel(self) -> None:
-        """Do not call it."""
-        self.dropped = True
-        self._callback, self._args = None, ()
-
-    def cancelled(self) -> bool:
-        """Return whether it is not called."""
-        return self.dropped
-
-    def call(self) -> None:
-        """Call it."""
-        assert self._callback is not None  # noqa: S101 - it was not cancelled
-        self._context.run(self._callback, *self._args)
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
@@ -152,7 +119,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def preempt(self, seconds: float) -> None:
         """Take the process that runs off the processor for this long, in the middle of what it does."""
         process = self.current
-        if process is None or self._depth >= DEEPEST or not process.runs:
+        if process is None or self._depth >= MOST_INTERRUPTED or not process.runs:
             return
         self._depth += 1
         process.lose_processor()

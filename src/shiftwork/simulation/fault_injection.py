@@ -5,13 +5,12 @@ from typing import TYPE_CHECKING, Final, cast
 
 from shiftwork.history.lines import Fault
 from shiftwork.simulation.episode import Episode, FaultPlan
-from shiftwork.simulation.sim_machine import SimMachine
+from shiftwork.simulation.ground.sim_machine import SimMachine, SimProcess
+from shiftwork.simulation.ground.world import World
 from shiftwork.simulation.sim_node import SimNode
-from shiftwork.simulation.sim_process import SimProcess
-from shiftwork.simulation.world import World
 
 if TYPE_CHECKING:
-    from shiftwork.simulation.network import Away, Fate
+    from shiftwork.simulation.ground.network import Away, Fate
 
 KILLED: Final = -9
 
