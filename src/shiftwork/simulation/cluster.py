@@ -32,9 +32,9 @@ def play(episode: Episode, handover: Handover = HANDOVER) -> Played:
         try:
             cluster = Cluster(world, episode)
             rested = cluster.run()
+            surprises = [f"{one['message']}: {one.get('exception')!r}" for one in world.loop.surprises] + logged
         finally:
-            world.close()
-    surprises = [str(one.get("exception") or one.get("message")) for one in world.loop.surprises]
+            world.close()  # what ends only now may complain
     return Played(
         seed=episode.seed,
         texts=world.records.texts,
@@ -42,7 +42,7 @@ def play(episode: Episode, handover: Handover = HANDOVER) -> Played:
         jobs=cluster.jobs,
         faults=cluster.faults.happened,
         callbacks=world.loop.callbacks,
-        surprises=surprises + logged,
+        surprises=surprises,
         rested=rested,
     )
 
