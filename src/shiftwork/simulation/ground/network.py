@@ -77,11 +77,6 @@ class Network:
             return pace.least + draw() * pace.slow
         return pace.least + draw() * 2 * pace.usual
 
-    @property
-    def patience(self) -> float:
-        """After how long a caller gives up."""
-        return self._pace.patience
-
     # ── calls ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def post(self, call: "Posted") -> None:
@@ -89,26 +84,35 @@ class Network:
         loop, source = self._loop, call.source
         cut = self.away or source.process.machine.cut
         if cut == "refused":
-            loop.call_later(self.way(), call.fail, REFUSED, context=source.process.context())
+            loop.call_later(self.way(), call.fail, REFUSED, context=source.process.shared)
             return
         fate = source.fate(call.method)
-        call.gives_up = loop.call_later(self.patience, call.fail, SILENT, context=source.process.context())
+        call.gives_up_at = loop.time() + self._pace.patience
         if fate == "lost request" or cut == "silent":
+            self._give_up(call)
             return
         arrives = source.arrival(call.method, loop.time() + self.way())
         if fate == "late":
-            arrives = loop.time() + self.patience * (1.0 + self._chance.random())
-        loop.call_at(arrives, self._take, call, fate, context=self._home.context())
+            arrives = loop.time() + self._pace.patience * (1.0 + self._chance.random())
+            self._give_up(call)
+        loop.call_at(arrives, self._take, call, fate, context=self._home.shared)
+
+    def _give_up(self, call: "Posted") -> None:
+        """Let the caller of a call that gets no reply give up when it has waited for long enough."""
+        self._loop.call_at(call.gives_up_at, call.fail, SILENT, context=call.source.process.shared)
 
     def _take(self, call: "Posted", fate: Fate | None) -> None:
         """Do what a call asks for, in the store."""
         loop, source = self._loop, call.source
         cut = source.process.machine.cut
-        if "stalled" in (self.away, cut):
-            self._stalled.append((call, fate))
-            return
-        if self.away is not None or (cut is not None and fate != "late"):
-            return
+        if self.away is not None or cut is not None:
+            if fate is None:
+                self._give_up(call)
+            if "stalled" in (self.away, cut):
+                self._stalled.append((call, fate or "late"))
+                return
+            if self.away is not None or fate != "late":
+                return
         result: Any = None
         error: Exception | None = None
         try:
@@ -119,8 +123,22 @@ class Network:
         call.order = self.order
         for watcher in self.watchers:
             watcher(source.process, call.method)
-        if fate is None and source.process.alive:
-            loop.call_later(self.way(), call.reply, result, error, context=source.process.context())
+        arrives = loop.time() + self.way()
+        if fate is None and arrives < call.gives_up_at:
+            loop.call_at(arrives, self._reply, call, result, error, context=source.process.shared)
+        elif fate != "late":
+            self._give_up(call)
+
+    def _reply(self, call: "Posted", result: Any, error: Exception | None) -> None:
+        """Let the caller of a call go on, unless the reply cannot reach it."""
+        if call.source.process.machine.cut is not None:
+            self._give_up(call)
+        elif call.future.done():
+            return
+        elif error is None:
+            call.future.set_result(result)
+        else:
+            call.future.set_exception(error)
 
     def doom(self, process: SimProcess, method: str | None, fate: Fate) -> bool:
         """Let this become of the next call of a process, or of its next call of this method."""
@@ -160,7 +178,7 @@ class Network:
 class Posted:
     """A call on its way."""
 
-    __slots__ = ("args", "future", "gives_up", "kwargs", "method", "order", "source")
+    __slots__ = ("args", "future", "gives_up_at", "kwargs", "method", "order", "source")
 
     def __init__(self, source: "Connection", method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.source = source
@@ -168,20 +186,9 @@ class Posted:
         self.args = args
         self.kwargs = kwargs
         self.future: asyncio.Future[Any] = asyncio.Future(loop=source.loop)
-        self.gives_up: asyncio.TimerHandle | None = None
+        self.gives_up_at = 0.0
         self.order: int | None = None
         """Which call of all it was to take effect."""
-
-    def reply(self, result: Any, error: Exception | None) -> None:
-        """Let the caller go on, if it still waits."""
-        if self.source.process.machine.cut is not None or self.future.done():
-            return
-        if self.gives_up is not None:
-            self.gives_up.cancel()
-        if error is None:
-            self.future.set_result(result)
-        else:
-            self.future.set_exception(error)
 
     def fail(self, why: str) -> None:
         """Let the caller go on without a reply, if it still waits."""

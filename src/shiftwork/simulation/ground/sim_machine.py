@@ -99,6 +99,8 @@ class SimProcess:
         self._tasks: list[asyncio.Task[Any]] = []
         self._context = Context()
         self._context.run(PROCESS.set, self)
+        self.shared: Final = self.context()
+        """A context for callbacks that leave it as it is, so that they can share one."""
 
     def freeze(self) -> None:
         """Stop until it thaws."""

@@ -63,27 +63,27 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def _run_all(self) -> None:
         """Do everything that can be done now."""
-        ready, draw, callbacks = self._listed, self._draw, self.callbacks
+        ready, draw, most = self._listed, self._draw, self.callbacks + MOST_AT_ONCE
         while ready:
             process = ready[int(draw() * len(ready))] if len(ready) > 1 else ready[0]
             due = process.due
             if not due or not process.runs:
-                self._unlist(process)
+                process.listed = False
+                ready.remove(process)
                 continue
             handle = due.popleft()
-            if not due:
-                self._unlist(process)
-            if not handle.dropped:
-                self.callbacks += 1
-                self.current = process
-                try:
-                    handle.call()
-                except Exception as error:  # noqa: BLE001 - whatever it is, others go on
-                    self.surprises.append({"message": f"in {handle!r}", "exception": error})
-                self.current = None
-            if self.callbacks - callbacks > MOST_AT_ONCE:
+            if handle.dropped:
+                continue
+            self.callbacks += 1
+            self.current = process
+            try:
+                handle.call()
+            except Exception as error:  # noqa: BLE001 - whatever it is, others go on
+                self.surprises.append({"message": f"in {handle!r}", "exception": error})
+            if self.callbacks > most:
                 message = f"time does not pass: the last thing that happened is {handle!r}"
                 raise StuckError(message)
+        self.current = None
 
     def _pass_time(self, latest: float) -> bool:
         """Let time pass until something is to be done; False if that is later than this time, which has come then."""
@@ -106,15 +106,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         if process.alive and not self._over:
             process.due.append(handle)
             if not process.listed and process.runs:
-                self._list(process)
-
-    def _list(self, process: SimProcess) -> None:
-        process.listed = True
-        self._listed.append(process)
-
-    def _unlist(self, process: SimProcess) -> None:
-        process.listed = False
-        self._listed.remove(process)
+                process.listed = True
+                self._listed.append(process)
 
     def preempt(self, seconds: float) -> None:
         """Take the process that runs off the processor for this long, in the middle of what it does."""
@@ -155,7 +148,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def wake(self, process: SimProcess) -> None:
         """Let a process go on with what is due, if it can."""
         if process.due and process.runs and not process.listed:
-            self._list(process)
+            process.listed = True
+            self._listed.append(process)
 
     def put_off(self, of: Callable[[SimProcess], bool], seconds: float) -> None:
         """Let the timers of these processes come later: their machine has slept."""
