@@ -45,7 +45,7 @@ def host_of(
         end_groups=end_groups,
         start=start,
         guard=lambda: SimGuard(world, node),
-        threads=lambda: SimThreads(world.strands, world.loop, world.soon),
+        threads=lambda: SimThreads(world.strands, world.time, world.soon),
     )
 
 
@@ -81,10 +81,10 @@ class SimGuard:
 
     def _look(self) -> None:
         assert self._until is not None  # noqa: S101 - it was renewed
-        left = self._until - (self._world.loop.time() + self._process.machine.up)
+        left = self._until - (self._world.time.now + self._process.machine.up)
         self._timer = None
         if left > 0:
-            self._timer = self._world.loop.call_later(left, self._look, context=self._process.context())
+            self._timer = self._world.time.later(self._process, left, self._look)
         else:
             self._kill()
 
