@@ -65,7 +65,7 @@ class SimulatedApp(WorkerOrchestrator):
 
     def _composed(self, *args: Any, **kwargs: Any) -> Composition:
         composition = super()._composed(*args, **kwargs)
-        composition.settings = replace(composition.settings, apart=self._apart)
+        composition.settings = replace(composition.settings, apart=self._apart, pulse_in_thread=True)
         return composition
 
     def _new_node(self, registry: Registry) -> Node:
