@@ -45,7 +45,7 @@ def words_of(script: str, run: int) -> list[str]:
     return parts[min(run, len(parts) - 1)].split()
 
 
-async def act(ctx: Context, script: str, key: str) -> int:  # noqa: ARG001 - some workers have keys
+async def act(ctx: Context, script: str, key: str, given: int = 0) -> int:  # noqa: ARG001 - keys, and results of others
     """Do what the script says, as a coroutine."""
     run = ctx.state.world.next_run(ctx.job_id)
     for word in words_of(script, run):
@@ -59,7 +59,7 @@ async def act(ctx: Context, script: str, key: str) -> int:  # noqa: ARG001 - som
     return ctx.fence
 
 
-def act_plainly(ctx: Context, script: str, key: str) -> int:  # noqa: ARG001 - as above
+def act_plainly(ctx: Context, script: str, key: str, given: int = 0) -> int:  # noqa: ARG001 - as above
     """Do what the script says, as a plain function in a thread."""
     world: World = ctx.state.world
     run = world.next_run(ctx.job_id)
