@@ -34,7 +34,7 @@ def provoking(seed: int, faults: Sequence[FaultPlan], *, lengths: Sequence[float
         lease_seconds=2.0,
         machines=drawn.machines[:1] * 2,
         nodes=(NodePlan(machine=0, at=0.1, apart="process"), NodePlan(machine=1, at=0.1, apart="process")),
-        rhythm=replace(drawn.rhythm, interrupted_share=0.2, interruption=0.005, patience=1.0),
+        rhythm=replace(drawn.rhythm, interrupted_share=0.2, interruption=0.005, patience=1.0, slow_share=0.0),
         pools=(POOL,),
         workers=(WORKER,),
         orders=orders,
