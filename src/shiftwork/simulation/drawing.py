@@ -109,7 +109,7 @@ def _rhythm(chance: Random) -> Rhythm:
         slow=chance.choice((0.05, 0.3, 2.0)),
         patience=chance.choice((1.0, 2.0, 5.0)),
         notice=chance.choice((0.0001, 0.0005, 0.002)),
-        interrupted_share=chance.choice((0.0, 0.02, 0.1, 0.3)),
+        interrupted_share=chance.choice((0.0, 0.02, 0.1, 0.1)),
         interruption=chance.choice((0.0005, 0.003, 0.01)),
         **more,
     )

@@ -63,8 +63,8 @@ def _change(
 def _quick(chance: Random, at: float, worker: WorkerPlan) -> OrderPlan:
     """Draw many jobs that take next to no time, and a few among them that hold up those behind them."""
     scripts = (
-        f"{chance.uniform(0.08, 0.22):.3f}" if chance.random() < 0.15 else chance.choice(("0.0", "0.003", "0.01"))
-        for _ in range(chance.choice((15, 30, 45)))
+        chance.choice(("0.099", "0.1", "0.2", "0.05")) if chance.random() < 0.1 else chance.choice(("0.0", "0.003"))
+        for _ in range(chance.choice((30, 60, 90)))
     )
     return OrderPlan(at=at, kind="many", jobs=tuple(JobPlan(worker=worker.name, script=one) for one in scripts))
 
