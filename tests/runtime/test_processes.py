@@ -23,7 +23,6 @@ from shiftwork.core.model.event import Event
 from shiftwork.core.model.job_parts import RunOptions
 from shiftwork.core.model.jobs import Claimed, Progress
 from shiftwork.core.model.workers import WorkerConfig
-from shiftwork.runtime import machine
 from shiftwork.runtime.claiming.runs import Runs
 from shiftwork.runtime.clock import ManualClock, SystemClock
 from shiftwork.runtime.context.middleware import Middleware
@@ -31,6 +30,7 @@ from shiftwork.runtime.processes import hook_process as hook_process_module
 from shiftwork.runtime.processes.child_process import ChildProcess
 from shiftwork.runtime.processes.handover import NodeEnd, ProcessEnd
 from shiftwork.runtime.processes.hook_process import HookProcess
+from shiftwork.runtime.processes.host import Host
 from shiftwork.runtime.processes.link import Link
 from shiftwork.runtime.processes.messages import (
     Definition,
@@ -800,6 +800,7 @@ class Puppet:
         on_refused: Callable[[Any, str], None],
         longest: int,
         guard: object,
+        host: object,
     ) -> None:
         Puppet.latest = self
         assert guard is None, "there is no process to guard"
@@ -850,11 +851,13 @@ class Theatre:
         self.begun: list[str] = []
         self.ends: dict[str, End] = {}
         self.gone = 0
+        self.starved = 0
         self.runner = RemoteRunner(
             Setup(app="a:b", role=role),
             self.clock,
             report=lambda _job, _progress: None,
             kills=kills or KillRecord(),
+            host=Host(starved=lambda: self.starved),
         )
         self.runner.attach(self)
         self.puppet = Puppet.latest
@@ -985,9 +988,9 @@ async def test_a_payload_that_is_too_long_for_the_process_ends_its_job_alone(sha
     assert "it has 9 bytes; 8 are allowed; raise max_payload_bytes" in (shared.ends["job-1"].error or "")
 
 
-async def test_who_was_killed_for_want_of_memory_is_to_blame(alone: Theatre, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_was_killed_for_want_of_memory_is_to_blame(alone: Theatre) -> None:
     alone.start(1)
-    monkeypatch.setattr(machine, "starved", lambda: 1_000_000)
+    alone.starved = 1
     alone.puppet.on_ended(-9)
     assert (alone.ends["job-1"].kind, alone.ends["job-1"].from_outside) == (EndKind.CRASHED, False)
 
