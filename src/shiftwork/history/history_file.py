@@ -18,7 +18,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
-from weakref import WeakSet
 
 from shiftwork.history.lines import RECORDING_ENDED, VERSION, Fault, Opened, encode
 
@@ -40,7 +39,6 @@ class HistoryFile:
         self._store = store
         """Returns the URL of the store that the lines are about."""
         self._begin()
-        _files.add(self)
 
     def _begin(self) -> None:
         self.write: Callable[[bytes], object] = _no_room
@@ -120,15 +118,3 @@ class HistoryFile:
 
 def _no_room(_: bytes) -> None:
     raise ValueError
-
-
-_files: Final[WeakSet[HistoryFile]] = WeakSet()
-
-
-def _forked() -> None:
-    for file in [*_files]:
-        file.forked()
-
-
-if hasattr(os, "register_at_fork"):  # Windows never forks
-    os.register_at_fork(after_in_child=_forked)
