@@ -208,4 +208,7 @@ def test_a_job_of_a_worker_without_gates_is_not_passed_over() -> None:
 def test_a_job_that_waits_for_a_conflict_goes_before_later_ones_of_the_other_side() -> None:
     tape = Tape().defined("v", pool="p").defined(pool="p", blocks=["v"]).add("a", run_at=EPOCH)
     tape.add("b", worker="v", run_at=EPOCH + 2)
+    assert tape.claim("b", 1, worker="v", run_at=EPOCH + 2).refuted() == set(), "no live instance would run the other"
+    tape = Tape().defined("v", pool="p").defined(pool="p", blocks=["v"]).beat("i").add("a", run_at=EPOCH)
+    tape.add("b", worker="v", run_at=EPOCH + 2)
     assert tape.claim("b", 1, worker="v", run_at=EPOCH + 2).refuted() == {"precedence_holds"}

@@ -9,6 +9,7 @@ import pytest
 
 from tests.models.begun_page import BegunPage
 from tests.models.bell import DutyAndBell
+from tests.models.calls import Calls
 from tests.models.doorbell import Doorbell
 from tests.models.explorer import Explored, Model
 from tests.models.handover import Act, Handover
@@ -20,11 +21,12 @@ from tests.models.write_turn import WriteTurns
 ACTS: Final[tuple[Act, ...]] = ("take back", "stop", "die", "ping")
 MODELS: Final[dict[str, Model[Any]]] = {
     "handover, one at a time": Handover(alone=True, runs=2, room=1, acts=ACTS),
-    "handover, many at a time": Handover(alone=False, runs=2, room=1, acts=ACTS),
+    "handover, many at a time": Handover(alone=False, runs=2, room=1, acts=("take back", "stop", "die")),
     "lifeline and guard": LifelineAndGuard(faults=2, last=6),
     "write turn": WriteTurns(writers=2, accidents=2),
     "doorbell, its folder": Doorbell(ticks=3, neighbours=1),
     "doorbell, its queue": Doorbell(strangers=3),
+    "calls": Calls(calls=4),
     "outbox": OutboxAndStop(runs=3, largest=2),
     "duty and bell": DutyAndBell(ringers=2, times=2),
     "lease": LeaseRenewal(ahead=5),
@@ -32,9 +34,11 @@ MODELS: Final[dict[str, Model[Any]]] = {
 LARGER: Final[dict[str, Model[Any]]] = {
     "handover, one at a time": Handover(alone=True, runs=3, room=1, acts=("take back", "stop", "die")),
     "handover, many at a time": Handover(alone=False, runs=3, room=2, acts=("take back", "stop")),
+    "handover, many at a time, with pings": Handover(alone=False, runs=2, room=1, acts=ACTS),
     "lifeline and guard": LifelineAndGuard(faults=2, last=10),
     "write turn": WriteTurns(writers=3),
     "doorbell": Doorbell(ticks=3, neighbours=1, strangers=2),
+    "calls": Calls(calls=12),
     "outbox": OutboxAndStop(runs=4, largest=2),
     "duty and bell": DutyAndBell(ringers=3, times=2),
 }
@@ -75,6 +79,10 @@ FAULTS: Final[dict[str, tuple[Model[Any], str]]] = {
         Doorbell(strangers=2, fault="takes a full queue for any other"),
         "has seen 0 of 2 commits",
     ),
+    "counts before it serves": (Calls(calls=2, fault="counts before it serves"), "in this order: (2, 1)"),
+    "overtakes what waits": (Calls(calls=2, fault="overtakes"), "in this order: (2, 1)"),
+    "serves without the lock": (Calls(calls=2, fault="serves without the lock"), "serve at the same time"),
+    "hands over after the end": (Calls(calls=2, fault="hands over after the end"), "has no answer"),
     "cancels a write that has not begun": (node_stops(fault="cancels what has not begun"), "the drain never ends"),
     "forgets what was under way": (node_stops(fault="forgets what was under way"), "the node knows nothing of it"),
     "recognises nothing": (node_stops(fault="recognises nothing"), "is forgotten"),

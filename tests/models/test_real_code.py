@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from tests.models import (
     real_bell,
+    real_calls,
     real_doorbell,
     real_handover,
     real_lease,
@@ -21,6 +22,7 @@ from tests.models import (
     real_write_turn,
 )
 from tests.models.bell import DutyAndBell
+from tests.models.calls import Calls
 from tests.models.doorbell import Doorbell
 from tests.models.explorer import Explored, Model
 from tests.models.handover import Act, Handover
@@ -87,6 +89,7 @@ TIES: Final[dict[str, Tie]] = {
     ),
     "doorbell, its folder": of_doorbell(Doorbell(ticks=2, neighbours=1), every=16),
     "doorbell, its queue": of_doorbell(Doorbell(strangers=2), every=8),
+    "calls": Tie(Calls(calls=2), real_calls.RealCalls, real_calls.expected, place=real_calls.pausing),
     "outbox": Tie(
         OutboxAndStop(runs=2, largest=1, gap=False),
         partial(real_outbox.RealOutbox, 2),

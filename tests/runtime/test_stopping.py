@@ -8,7 +8,7 @@ from shiftwork import Context, JobStatus, LifecycleError, StoreUnavailableError
 from shiftwork.runtime.clock import ManualClock, until_idle
 from shiftwork.runtime.node import stopping as store_patience
 from shiftwork.runtime.node.stopping import StopBudget
-from tests.runtime.stage import DEADLINE, Act, Hatch, Stage, status, statuses
+from tests.runtime.stage import DEADLINE, Act, Hatch, Stage, node_of, status, statuses
 
 
 async def test_running_work_finishes_within_the_grace(stage: Stage, clock: ManualClock) -> None:
@@ -118,6 +118,24 @@ async def test_a_second_stop_means_now(stage: Stage, clock: ManualClock) -> None
     await app.stop()
     async with asyncio.timeout(DEADLINE):
         await stopping
+    assert act.cancelled == 1
+    assert await status(job) is JobStatus.QUEUED
+
+
+async def test_a_second_signal_that_comes_before_the_stop_has_begun_means_now_too(
+    stage: Stage, clock: ManualClock
+) -> None:
+    """Both may wait for a busy event loop, which then handles them at once."""
+    act = Act()
+    app = stage.app()
+    worker = app.register_worker("act", act, execution_mode="triggered")
+    await app.start()
+    node_of(app).hurry()
+    job = await worker.enqueue()
+    await until_idle()
+    assert act.running == 1
+    async with asyncio.timeout(DEADLINE):
+        await app.stop(1000)
     assert act.cancelled == 1
     assert await status(job) is JobStatus.QUEUED
 

@@ -43,15 +43,16 @@ def results_right(history: RecordedHistory) -> Iterator[Refutation]:
     """Prove that a job of a flow is given the results with which the jobs that it needs have completed.
 
     Results are compared by their checksums, as they are stored. Jobs that were moved from another store, or rewritten
-    with another key, are passed over, and so is what was read while a result may have changed.
+    with another key, are passed over, and so is what was read while a result may have changed, or been pruned.
     """
     if any(history.all_of("restore")):
         return
+    pruned = any(history.all_of("prune"))
     rewritten = {id for call in history.all_of("rewrite") for id in call.args.names}
     for call in history.all_of("results"):
         for id, result in zip(call.args.names, call.answer or (), strict=False):
             story = history.stories.get(id)
-            if story is None or story.added is None or id in rewritten:
+            if story is None or story.added is None or id in rewritten or (result is None and pruned):
                 continue
             ending = _contradicted(story, call.effect, result)
             if ending is not None:

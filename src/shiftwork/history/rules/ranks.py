@@ -18,6 +18,7 @@ from shiftwork.history.effects import Effect
 from shiftwork.history.gathered import RecordedHistory
 from shiftwork.history.intervals import QueuedWait, ranks_of
 from shiftwork.history.refutation import Refutation, refutation
+from shiftwork.history.rules.leases import Lease, leases_of
 from shiftwork.history.stories import JobStory
 
 ROUNDING_SECONDS: Final = 1e-5
@@ -30,6 +31,7 @@ class RankedClaim(Struct, frozen=True, gc=False):
     story: JobStory
     rank: float
     effect: Effect
+    instance: str
 
 
 def ranks_kept(history: RecordedHistory) -> Iterator[Refutation]:
@@ -81,9 +83,11 @@ def precedence_holds(history: RecordedHistory) -> Iterator[Refutation]:
     """Prove that a job which waits for a conflict keeps later-ranked jobs of the other side from starting.
 
     It is proven for workers that nothing but conflicts holds back, and that were never disabled, against workers of the
-    same pool.
+    same pool, and against claims of instances whose lease had certainly not ended: no job gives way to one that no
+    live instance would run.
     """
     claims = _claims(history)
+    is_live = partial(_is_live, leases_of(history))
     for (worker, pool), found in _waits(history).items():
         gates = history.policies.gates(worker)
         if gates is None or gates.pool != pool or not gates.conflicts or not _only_conflicts(gates):
@@ -91,11 +95,16 @@ def precedence_holds(history: RecordedHistory) -> Iterator[Refutation]:
         for other in gates.conflicts if _is_always_on(history, worker) else ():
             agreed = history.policies.gates(other)
             if agreed is not None and worker in agreed.conflicts and agreed.pool == pool:
-                yield from _overtaken(history, "precedence_holds", claims.get((other, pool), []), found, _any)
+                yield from _overtaken(history, "precedence_holds", claims.get((other, pool), []), found, is_live)
 
 
 def _any(_claim: RankedClaim, _wait: QueuedWait) -> bool:
     return True
+
+
+def _is_live(leases: dict[str, Lease], claim: RankedClaim, _wait: QueuedWait) -> bool:
+    held = leases[claim.instance].held_until(claim.effect) if claim.instance in leases else None
+    return held is not None and claim.effect.now is not None and claim.effect.now < held[0]
 
 
 def _only_conflicts(gates: Gates) -> bool:
@@ -130,7 +139,7 @@ def _claims(history: RecordedHistory) -> dict[tuple[str, str], list[RankedClaim]
         those = found.setdefault((story.worker, added.job.pool), [])
         for tenure, (rank, _) in zip(story.tenures, ranks_of(story), strict=True):
             if tenure.handout is not None and tenure.handout.lost_by is None and rank is not None:
-                those.append(RankedClaim(story, rank, tenure.handout.effect))
+                those.append(RankedClaim(story, rank, tenure.handout.effect, tenure.handout.instance))
     for those in found.values():
         those.sort(key=_since)
     return found

@@ -95,6 +95,7 @@ class Node:
         self._adoption: Duty | None = None
         self._draining = False
         self._budget: StopBudget | None = None
+        self._hurried = False
         for pool in registry.pools.values():
             self._serve(pool)
 
@@ -317,6 +318,8 @@ class Node:
         budget = self._budget = StopBudget(timeout_seconds)
         self._draining = self._node_leases.draining = True
         self._node_pools.drain()
+        if self._hurried:  # the second signal came with the first one
+            self.hurry()
         duties = asyncio.ensure_future(self._stop_duties())
         await self._node_pools.idle(deadline)
         budget.begin()
@@ -338,6 +341,7 @@ class Node:
 
     def hurry(self) -> None:
         """Stop waiting for running work, and for the store: a second signal came."""
+        self._hurried = True
         self._node_pools.stop_runs()
         self._services.clock.call_in(HURRIED_SECONDS, self._node_pools.kill)
         if self._budget is not None:
