@@ -37,6 +37,8 @@ def test_a_guard_outlives_the_signals_that_end_its_node() -> None:
         process = the_guard()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             process.send_signal(number)
+        with pytest.raises(subprocess.TimeoutExpired):
+            sleeper.wait(0.2)  # its node lives
         guard.close()
         assert sleeper.wait(30) == -signal.SIGKILL
     finally:

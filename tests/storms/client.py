@@ -86,6 +86,7 @@ class Client:
             self._many([worker.call(number=self._next()) for worker in (shop.left, shop.right, shop.call_partner)]),
             self._many([shop.serve_tenant.call(tenant=f"t{n % 3}", number=self._next()) for n in range(3)]),
             self._many([worker.call(number=self._next()) for worker in (shop.give_up, shop.bother, shop.wait_aside)]),
+            self._many([shop.linger.call(seconds=dice.uniform(0.5, 1.5))]),
             self._many([shop.gorge.call(megabytes=dice.choice([1, 48]))]),
             self._greet(),
             self._unique(lap),

@@ -25,7 +25,8 @@ def read_lines(history: Path, *kinds: str) -> Iterator[AnyLine]:
     starts = tuple(f'["{kind}",'.encode() for kind in kinds)
     for path in history.glob("*.jsonl"):
         with path.open("rb") as file:
-            yield from (decode(line) for line in file if line.startswith(starts) and line.endswith(b"]\n"))
+            whole = (line.lstrip() for line in file if line.endswith(b"]\n"))
+            yield from (decode(line) for line in whole if line.startswith(starts))
 
 
 def recoveries(history: Path) -> list[Recovery]:

@@ -8,8 +8,10 @@ import struct
 import subprocess
 import sys
 import time
+from collections.abc import Awaitable, Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -240,13 +242,17 @@ class Storm:
     async def _rest(self, app: WorkerOrchestrator, store: Store) -> None:
         """Let no schedule fire any more, and wait until no job is left."""
         self._until = time.time() - LATE_SECONDS
-        for name in ("tick", "after_tick", "five"):
-            await app.reschedule_worker(name, interval_seconds=86_400)
+
+        async def is_quiet() -> bool:
+            for name in ("tick", "after_tick", "five"):
+                await app.reschedule_worker(name, interval_seconds=86_400)
+            return True
 
         async def is_over() -> bool:
             return not await self._left(store)
 
-        await eventually(is_over, within=REST_SECONDS, every=0.5, failure=self._logs)
+        for true in (is_quiet, is_over):
+            await eventually(partial(_answered, true), within=REST_SECONDS, every=0.5, failure=self._logs)
 
     async def _left(self, store: Store) -> int:
         pools = (await store.stats(time.time())).pools.values()
@@ -300,3 +306,10 @@ class Storm:
             if one.poll() is None:
                 one.kill()
                 one.wait()
+
+
+async def _answered(true: Callable[[], Awaitable[bool]]) -> bool:
+    """Return what it says; False while the store is still away."""
+    with suppress(StoreError):
+        return await true()
+    return False

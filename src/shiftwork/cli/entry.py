@@ -19,7 +19,7 @@ SECTIONS: Final = {
         *("flows", "flow", "dead", "events", "doctor", "probe"),
     ),
     "Plan": ("record", "plan"),
-    "Prove": ("check",),
+    "Prove": ("check", "simulate"),
     "Change": (
         *("enable", "disable", "forget", "reschedule", "schedule", "pause", "resume", "scale", "drain", "cancel"),
         *("retry", "discard", "send", "token", "move", "db", "key", "rekey"),
@@ -28,7 +28,7 @@ SECTIONS: Final = {
 }
 """Every command, in the order of the help."""
 _ROOMS: Final = {
-    "running": ("run", "deploy", "web", "enqueue", "trigger"),
+    "running": ("run", "deploy", "web", "enqueue", "trigger", "simulations"),
     "looking": (
         *("status", "top", "workers", "schedules", "pools", "nodes", "breakers", "jobs", "flows", "dead", "events"),
         *("doctor", "probe", "scenarios", "check"),
@@ -43,6 +43,7 @@ _SHARED_FILES: Final = {
     "pools": ("pause", "resume", "scale"),
     "scenarios": ("plan", "record"),
     "schedules": ("reschedule", "schedule"),
+    "simulations": ("simulate",),
     "stores": ("db", "key", "move", "rekey"),
     "tokens": ("token",),
     "workers": ("disable", "enable", "forget"),

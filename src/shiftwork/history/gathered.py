@@ -63,7 +63,7 @@ class DocsCall(Struct, frozen=True, gc=False):
     """None if no answer came."""
 
 
-class OtherCall(Struct, frozen=True, gc=False):
+class OtherCall(Struct, frozen=True):
     """A call that no job's story has."""
 
     effect: Effect

@@ -51,7 +51,7 @@ class Opened(HistoryLine, frozen=True, array_like=True, tag="opened", gc=False):
     """The seed of the simulation that made this history."""
 
 
-class Defined(HistoryLine, frozen=True, array_like=True, tag="defined", gc=False):
+class Defined(HistoryLine, frozen=True, array_like=True, tag="defined", gc=True):
     """A worker or a pool that this process serves, as it was registered: its `WorkerConfig` or `PoolConfig`."""
 
     kind: Literal["worker", "pool"]
@@ -59,7 +59,7 @@ class Defined(HistoryLine, frozen=True, array_like=True, tag="defined", gc=False
     config: dict[str, Any]
 
 
-class Asked(HistoryLine, frozen=True, array_like=True, tag="asked", gc=False):
+class Asked(HistoryLine, frozen=True, array_like=True, tag="asked", gc=True):
     """A call that is about to leave this process."""
 
     number: int
@@ -71,7 +71,7 @@ class Asked(HistoryLine, frozen=True, array_like=True, tag="asked", gc=False):
     """See `Args`."""
 
 
-class Answered(HistoryLine, frozen=True, array_like=True, tag="answered", gc=False):
+class Answered(HistoryLine, frozen=True, array_like=True, tag="answered", gc=True):
     """The store's answer to a call."""
 
     number: int

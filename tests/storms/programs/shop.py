@@ -81,6 +81,12 @@ async def give_up(number: int) -> None:
 
 
 @app.task(pool="quick")
+async def linger(seconds: float) -> None:
+    """Run for long enough to be interrupted."""
+    await asyncio.sleep(seconds)
+
+
+@app.task(pool="quick")
 async def bother(number: int) -> None:
     """Be disabled and enabled by a person."""
 

@@ -33,6 +33,7 @@ from shiftwork.runtime.node.pool_supervisor import PoolSupervisor
 from shiftwork.runtime.node.stopping import HURRIED_SECONDS, StopBudget
 from shiftwork.runtime.outage_log import OutageLog
 from shiftwork.runtime.outcomes.reporter import Reporter
+from shiftwork.runtime.processes.host import THIS_HOST, Host
 from shiftwork.runtime.processes.messages import Setup
 from shiftwork.runtime.publication import publish, read_definitions, record_definitions
 from shiftwork.runtime.registry import Registry
@@ -64,6 +65,7 @@ class Node:
         settings: NodeSettings,
         outages: OutageLog,
         setup: Setup | None = None,
+        host: Host = THIS_HOST,
     ) -> None:
         self._services = here = make_node_services(
             registry,
@@ -74,6 +76,7 @@ class Node:
             settings=settings,
             outages=outages,
             setup=setup,
+            host=host,
             beat=self._beat,
         )
         self._pools: dict[str, PoolConfig] = {}

@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 from shiftwork.core.model.doc_types import StackReply
 from shiftwork.core.model.workers import PoolConfig
 from shiftwork.errors import StoreError
-from shiftwork.runtime import machine
 from shiftwork.runtime.claiming.pool_instance import PoolInstance
 from shiftwork.runtime.duty import Duty
 from shiftwork.runtime.gauge import Load
@@ -40,7 +39,7 @@ class NodePools:
         self._loop = asyncio.get_running_loop()
         self._changes = ChangeWatch(services.clock)
         self._releases: set[asyncio.Task[None]] = set()
-        self._cores = machine.measure().cores
+        self._cores = services.host.measure().cores
         runners = Runners(services)
         self._guard = runners.guard
         self._quarantine = Quarantine(

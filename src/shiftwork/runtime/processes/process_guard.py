@@ -9,13 +9,29 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 logger: Final = logging.getLogger("shiftwork")
 
 PROGRAM: Final = Path(__file__).with_name("guard.py")
 NOT_FOR_IT: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """The signals that end a node; its guard outlives it by a moment."""
+
+
+class NodeGuard(Protocol):
+    """Ends the process groups of a node when the node dies, or when its leases have ended."""
+
+    def watch(self, group: int) -> None:
+        """End this process group with the node, or when its leases end."""
+
+    def forget(self, group: int) -> None:
+        """Forget a group that has ended: its number may soon be another's."""
+
+    def renew(self, until: float) -> None:
+        """Note that the leases hold until then, by the monotonic clock."""
+
+    def close(self) -> None:
+        """End. The node has ended its processes itself."""
 
 
 class ProcessGuard:
@@ -32,26 +48,22 @@ class ProcessGuard:
         self._closed = False
 
     def watch(self, group: int) -> None:
-        """End this process group with the node, or when its leases end."""
         with self._lock:
             self._groups.add(group)
             self._order(f"+{group}\n")
 
     def forget(self, group: int) -> None:
-        """Forget a group that has ended: its number may soon be another's."""
         with self._lock:
             self._groups.discard(group)
             self._order(f"-{group}\n")
 
     def renew(self, until: float) -> None:
-        """Note that the leases hold until then, by the monotonic clock."""
         with self._lock:
             self._until = until
             if self._groups:
                 self._order(f"={until!r}\n")
 
     def close(self) -> None:
-        """Let the guard end, and wait for that."""
         with self._lock:
             self._closed = True
             popen, self._popen = self._popen, None

@@ -12,9 +12,9 @@ from typing import Final, Literal
 
 from shiftwork.core.jobs.retry import End, EndKind
 from shiftwork.core.model.jobs import Claimed, Progress
-from shiftwork.runtime import machine
 from shiftwork.runtime.clock import Clock, Timer
 from shiftwork.runtime.gauge import Load
+from shiftwork.runtime.processes.host import THIS_HOST, Host
 from shiftwork.runtime.processes.link import log_refusal, longest_frame
 from shiftwork.runtime.processes.messages import (
     Drain,
@@ -34,7 +34,7 @@ from shiftwork.runtime.processes.messages import (
     Stop,
 )
 from shiftwork.runtime.processes.post_mortem import Death, KillRecord, end_of, log_death, suspects
-from shiftwork.runtime.processes.process_guard import ProcessGuard
+from shiftwork.runtime.processes.process_guard import NodeGuard
 from shiftwork.runtime.processes.process_watch import SILENT_SECONDS, ProcessWatch
 from shiftwork.runtime.processes.started_process import STUBBORN_SECONDS, StackQuestions, StartedProcess, Termination
 from shiftwork.runtime.running.job_run import Run
@@ -64,7 +64,8 @@ class RemoteRunner:
         *,
         report: Callable[[Claimed, Progress], None],
         kills: KillRecord,
-        guard: ProcessGuard | None = None,
+        guard: NodeGuard | None = None,
+        host: Host = THIS_HOST,
     ) -> None:
         self.strays: dict[Run, float] = {}
         self.ready: bool = False
@@ -85,17 +86,19 @@ class RemoteRunner:
         """Runs that are to be handed back but cannot be stopped: they end with the process."""
         self._until: float | None = None
         """When the process ends itself unless its lease is renewed."""
-        self._starved = machine.starved()
+        self._host = host
+        self._starved = host.starved()
         self._process = StartedProcess(
             on_frames=self._received,
             on_ended=self._ended,
             on_refused=self._refused,
             longest=longest_frame(setup.max_payload_bytes),
             guard=guard,
+            host=host,
         )
         self.pid: int = self._process.pid
         self._questions = StackQuestions(self._process)
-        self._watch = ProcessWatch(self.pid, clock, alone=self._alone)
+        self._watch = ProcessWatch(self.pid, clock, alone=self._alone, usage=host.usage)
         self._answer = self._watch.answer
         self._termination = Termination(self._process, clock, gently=self._alone)
         self._process.send(setup)
@@ -333,7 +336,7 @@ class RemoteRunner:
             self.kill("the renewal of its lease came too late")
 
     def look(self, memory_limit: int | None) -> None:
-        self._starved = machine.starved()
+        self._starved = self._host.starved()
         if self.dead or not self.ready:
             return
         fault = self._watch.look(list(self._runs.values()), self.began, memory_limit)
@@ -369,7 +372,7 @@ class RemoteRunner:
             killed=self._process.killed,
             alone=self._alone,
             lapsed=self.lapsed,
-            starved=machine.starved() > self._starved,
+            starved=self._host.starved() > self._starved,
             severed=self._process.severed,
             stack=self._termination.stack or self._process.last_words() or None,
         )
