@@ -38,9 +38,10 @@ class HistoryFile:
         self._folder = folder
         self._store = store
         """Returns the URL of the store that the lines are about."""
-        self._begin()
+        self.begin_anew()
 
-    def _begin(self) -> None:
+    def begin_anew(self) -> None:
+        """Begin another file with the next line. In a process that was just forked, this one is the parent's."""
         self.write: Callable[[bytes], object] = _no_room
         """Appends a line, in one call that no other thread interrupts. Raises `ValueError` if there is no room."""
         self._piece: mmap.mmap | None = None
@@ -49,10 +50,6 @@ class HistoryFile:
         """Where the piece in use ends in the file."""
         self._process = ""
         self._growing = threading.Lock()
-
-    def forked(self) -> None:
-        """Leave the file to the parent."""
-        self._begin()
 
     def make_room(self, line: bytes) -> None:
         """Make the file longer, and append a line. If the disk is full, the file ends with a line that says so."""

@@ -4,13 +4,11 @@ It is given a clock and a place for the lines, so that a simulation can have one
 plays, with virtual time and `KeptLines`. Nothing here raises, waits or looks into a payload.
 """
 
-import os
 import threading
 import time
 from collections.abc import Callable, Iterable
 from itertools import count
 from typing import Any, Final, Literal, Protocol
-from weakref import WeakSet
 
 import msgspec
 
@@ -35,9 +33,6 @@ class Lines(Protocol):
     def make_room(self, text: bytes) -> None:
         """Append bytes for which there was no room."""
 
-    def forked(self) -> None:
-        """Leave what is written to the parent, in a process that was just forked."""
-
 
 class KeptLines:
     """Keeps the lines in a list."""
@@ -51,10 +46,6 @@ class KeptLines:
         """Append bytes: a list always has room."""
         self.texts.append(text)
 
-    def forked(self) -> None:
-        """Forget what was written."""
-        self.texts.clear()
-
 
 class HistoryRecorder:
     """Writes down what one process does with one store. Safe from any thread."""
@@ -63,18 +54,13 @@ class HistoryRecorder:
         self._lines = lines
         self._clock = clock
         self._numbers = count(1)
-        self._begin()
-        _recorders.add(self)
+        self.begin_anew()
 
-    def _begin(self) -> None:
+    def begin_anew(self) -> None:
+        """Forget what is noted. In a process that was just forked, it belongs to the parent."""
         self._ends: list[tuple[str, float, str, int, str]] = []
         """The ends of functions that are not written yet, as `Ended`."""
         self._flushing = threading.Lock()
-
-    def forked(self) -> None:
-        """Begin anew, in a process that was just forked: only one thread runs."""
-        self._begin()
-        self._lines.forked()
 
     def _write(self, line: AnyLine) -> None:
         self._write_text(_encode(line) + b"\n")
@@ -150,15 +136,3 @@ class HistoryRecorder:
     def stepped(self, job: Claimed, step: int, name: str) -> None:
         """Write that the function of a step of a durable function is about to be called."""
         self._write(Stepped(self._clock(), job.id, job.fence, step, name))
-
-
-_recorders: Final[WeakSet[HistoryRecorder]] = WeakSet()
-
-
-def _forked() -> None:
-    for recorder in [*_recorders]:
-        recorder.forked()
-
-
-if hasattr(os, "register_at_fork"):  # Windows never forks
-    os.register_at_fork(after_in_child=_forked)
