@@ -57,8 +57,8 @@ class Shop:
 
 
 @contextmanager
-def shop(seconds: float) -> Iterator[Shop]:
-    """A shop with a past, that has been busy for so long, and is for as long as the pictures are taken."""
+def shop(seconds: float, checkout: Path | None = None) -> Iterator[Shop]:
+    """A shop with a past, that has been busy for so long, and is meanwhile. A checkout is one whose code it runs."""
     with ExitStack() as stack:
         program = required(wheel_binary() or binary("valkey-server", "redis-server"), "valkey-server")
         server = stack.enter_context(Server(program))
@@ -66,9 +66,11 @@ def shop(seconds: float) -> Iterator[Shop]:
         shutil.copy(HERE / "shop.py", folder)  # so that tracebacks show no checkout
         token = asyncio.run(prepare(server.url))
         environment = {"SHIFTWORK_STORE": server.url, "CARRIER_FAILS_AT": str(time.time() + seconds / 2)}
+        if checkout:
+            environment["PYTHONPATH"] = str(checkout / "src")
         nodes = [stack.enter_context(node_of("shop:app", folder, environment, host=host)) for host in NODES]
         site = nodes[0].site
-        left = [*(node.site for node in nodes[:-1]), stack.enter_context(web_of(server.url, folder))]
+        left = [*(node.site for node in nodes[:-1]), stack.enter_context(web_of(server.url, folder, environment))]
         running = Shop(left, Site(site.address, token), nodes[-1], server)
         wait_until(lambda: len(site.ask("workers?limit=1000")["workers"]) == 18, within=120)
         stack.enter_context(load(running, seconds))
@@ -165,6 +167,7 @@ def opening(shop: Shop) -> None:
     ana.act("pools/mail/bounds", min=4, max=40)
     for number in range(120):
         site.enqueue("send_newsletter", to=f"reader-{number}@example.org")
+    for number in range(400):  # at twenty a minute, they wait until the pictures are taken
         site.enqueue("export_to_partner", order=8_000 + number)
     for order in (7_120, 7_431, 7_502):
         site.enqueue("refund", order=order, amount=49.9)
