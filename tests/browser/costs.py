@@ -87,9 +87,8 @@ def cost(browser: Browser, site: Site, place: str, seconds: float) -> Cost:
     page.wait_for_timeout(1_000 * seconds)
     ended = dict(metrics(session))
     wall = ended["Timestamp"] - begun["Timestamp"]
-    print(begun, ended, wall)
-    found.per_second = (received.answers - busy) / seconds
-    found.busy = (ended["TaskDuration"] - begun["TaskDuration"]) / seconds
+    found.per_second = (received.answers - busy) / wall
+    found.busy = (ended["TaskDuration"] - begun["TaskDuration"]) / wall
     context.close()
     return found
 
@@ -123,7 +122,7 @@ def main() -> None:
     options = parser.parse_args()
     found: dict[str, list[Cost]] = {name: [] for name in PLACES}
     with ExitStack() as stack:
-        busy = stack.enter_context(shop(options.seconds, options.checkout))
+        busy = stack.enter_context(shop(options.seconds, options.checkout, past=False))
         playwright = stack.enter_context(sync_playwright())
         browser = playwright.chromium.launch(
             executable_path=browser_path(playwright), args=list(QUIET), chromium_sandbox=os.geteuid() != 0
