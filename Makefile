@@ -36,7 +36,7 @@ unexport PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint fix ui client provide bench peers originals outside morning recovery promises worst storms night soak docs pictures site wheel house estimates lock clean
+.PHONY: help demo test check lint fix ui client provide bench peers originals outside morning recovery promises worst storms night soak mutants docs pictures site wheel house estimates lock clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{ printf "  make %-9s %s\n", $$1, $$2 }'
@@ -112,6 +112,9 @@ night: provide ## go on with a night of storms, in pieces that add up; ARGS="--m
 soak: provide ## run the long tests, about an hour; ARGS="-k storm"
 	@echo "» soak tests, about an hour; each is named when it begins, and the slowest at the end"
 	@$(BIN)/python -m pytest -m soak --timeout 3600 --verbose --durations 20 tests $(ARGS)
+
+mutants: provide ## break the package in a copy, and see that tests notice; ARGS="--random 300 --seed 1", ARGS=--help
+	@memory=; trap 'rm -rf "$$memory"' EXIT; $(IN_MEMORY); $(BIN)/python -m tests.mutants $(ARGS)
 
 docs: $(STAMP) ## run the code in the documentation
 	@echo "» documentation"

@@ -1,8 +1,12 @@
 """How fast a backlog is drained, and what each job costs meanwhile."""
 
 import asyncio
+import os
+import tempfile
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
+from statistics import harmonic_mean as mean
 from typing import Final, NamedTuple, Self
 
 from benchmarks.load import log_of, server_of, used_by
@@ -16,6 +20,9 @@ WAIT_SECONDS: Final = 0.05
 WAIT_SLOTS: Final = 100
 LONG: Final = 10 * PATIENCE
 SETTLE_SECONDS: Final = 3.0
+HISTORY_FOLDER: Final = "SHIFTWORK_HISTORY"
+COUNTED: Final = ("drain", "worker_us")
+"""What a recorded history may change."""
 WARM: Final = 50
 """The memory after one job in so many is what a node begins with."""
 
@@ -43,6 +50,30 @@ async def drain(name: str, url: str, sizes: Sizes) -> Figures:
         rate = begun.until(n)
         after = meter.read()
         return {"drain": rate, **before.per_job(after)}
+
+
+async def history(name: str, url: str, sizes: Sizes) -> Figures:
+    """The share of its rate that a drain keeps while it is recorded, and the CPU time that a job costs more."""
+    found: dict[bool, list[Figures]] = {False: [], True: []}
+    for recorded in (False, True, True, False):  # what changes with time, changes both alike
+        with _recorded() if recorded else nullcontext():
+            found[recorded].append(await drain(name, url, sizes))
+    without, within = ({figure: mean([run[figure] for run in found[each]]) for figure in COUNTED} for each in found)
+    return {
+        "history": within["drain"] / without["drain"],
+        "history_us": within["worker_us"] - without["worker_us"],
+    }
+
+
+@contextmanager
+def _recorded() -> Iterator[None]:
+    """Let the processes that are started write their history."""
+    with tempfile.TemporaryDirectory(prefix="shiftwork-bench-") as folder:
+        os.environ[HISTORY_FOLDER] = folder
+        try:
+            yield
+        finally:
+            del os.environ[HISTORY_FOLDER]
 
 
 async def flows(name: str, url: str, sizes: Sizes) -> Figures:

@@ -13,7 +13,7 @@ from typing import Final
 
 from benchmarks.counts import Counter
 from benchmarks.depth import depth
-from benchmarks.draining import drain, drain_by_two, flows, memory, part, pool, steps, waits
+from benchmarks.draining import drain, drain_by_two, flows, history, memory, part, pool, steps, waits
 from benchmarks.plan import DEPTHS, RUN, Sizes
 from benchmarks.serving import crew
 from benchmarks.subjects import subject as make
@@ -175,6 +175,7 @@ MEASURING: Final[dict[str, Callable[[str, str, Sizes], Awaitable[Figures]]]] = {
     "drain": drain,
     "drain2": drain_by_two,
     "pool": pool,
+    "history": history,
     "latency": latency,
     "waits": waits,
     "flows": flows,

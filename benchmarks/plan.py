@@ -202,6 +202,7 @@ MEASURES: Final = {
     "registered": Measure("{many_workers:,} workers, jobs of one", (OURS,), once=True, long=True),
     "lanes": Measure("{several_workers:,} workers, jobs of each", (OURS,), once=True, long=True),
     "memory": Measure("memory after many jobs", (RUN,), once=True, long=True),
+    "history": Measure("drain, recorded", (OURS, RUN), named=True),
     "dashboard": Measure("dashboard", (OURS,), once=True, named=True),
 }
 ONLY: Final = {
@@ -245,6 +246,8 @@ FIGURES: Final = {
     "waits": Figure("{waits:,} jobs of 50 ms", "of ideal", digits=3, goals=(_FASTEST, Goal(Than.ITSELF, 0.97))),
     "idle_cpu": Figure("idle, CPU", "%", digits=2, less_is_better=True, goals=(Goal(Than.ITSELF, 0.3),)),
     "idle_memory": Figure("idle, memory (PSS)", "MB", digits=1, less_is_better=True, goals=(Goal(Than.ITSELF, 60.0),)),
+    "history": Figure("drain, recorded", "of the rate", digits=3, goals=(Goal(Than.ITSELF, 0.95),)),
+    "history_us": Figure("drain, recorded, CPU more", "µs", digits=1, less_is_better=True),
     "all": Figure("{deep:,} jobs, added and drained", "/s"),
     "growth": Figure(
         "memory, growth over {deep:,} jobs", "MB", digits=1, less_is_better=True, goals=(Goal(Than.ITSELF, 5.0),)

@@ -625,6 +625,23 @@ async def test_a_stale_run_does_not_complete_its_job_though_the_function_returns
         assert f"the outcome 'queued' of job {job.id} was rejected" in caplog.text
 
 
+async def test_a_stale_run_begins_no_other_step_though_the_function_goes_on(
+    app: WorkerOrchestrator, ran: list[str]
+) -> None:
+    @app.task(max_retries=0)
+    async def work(ctx: Context) -> None:
+        await ctx.step("first", lambda: None)
+        await lose_the_job(app, ctx.job_id)
+        for name in ("second", "third"):
+            with suppress(JobStateError):
+                await ctx.step(name, ran.append, name)
+
+    async with app.testing() as test:
+        await work.enqueue()
+        await test.run_pending()
+        assert ran == ["second"], "that was when it learned that another run has taken over"
+
+
 # ── waits ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

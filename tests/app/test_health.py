@@ -114,6 +114,43 @@ async def test_leases_that_ended_while_the_store_was_away_are_an_event_only_if_t
     assert heard[1:] == ["health.problem a", "health.recovered b"], "without an outage it is one at once"
 
 
+async def test_the_next_leader_reports_what_the_one_before_it_could_not_and_nothing_twice() -> None:
+    heard: list[str] = []
+
+    def emit(name: str, subject: str, message: str, **_: object) -> None:
+        heard.append(f"{name} {subject}")
+
+    async def judge(*, with_room: bool = False) -> Health:
+        return Health("degraded", found)
+
+    reporter: Any = SimpleNamespace(emit=emit, emit_quietly=emit)
+    leader: Any = SimpleNamespace(leading=False)
+    monitor = HealthMonitor(judge, MemoryStore(), reporter, ManualClock(), leader)
+    problem = Problem("dead_letters", "p", "3 jobs are dead", "look at them")
+    found = [problem]
+    await monitor.poll()
+    leader.leading = True
+    await monitor.poll()
+    assert heard == ["health.problem p"], "the leader died before it could report it"
+    leader.leading, found = False, []
+    await monitor.poll()
+    leader.leading = True
+    await monitor.poll()
+    assert heard == ["health.problem p", "health.recovered p"], "it died again, before the end was reported"
+    leader.leading, found = False, [problem]
+    await monitor.poll()
+    await monitor.poll()
+    leader.leading = True
+    await monitor.poll()
+    assert heard[2:] == [], "another leader had two looks to report it"
+    leader.leading, found = False, []
+    await monitor.poll()
+    await monitor.poll()
+    leader.leading, found = True, [problem]
+    await monitor.poll()
+    assert heard[2:] == ["health.problem p"], "it was gone for two looks, so it is a new one"
+
+
 async def test_a_leader_finds_out_that_the_store_has_no_room_and_every_process_learns_it(
     stage: Stage, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

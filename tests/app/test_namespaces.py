@@ -1,6 +1,7 @@
 """One namespace is one app: another one that starts there is told so, and harms nothing."""
 
 import asyncio
+import gc
 import re
 from pathlib import Path
 
@@ -132,6 +133,20 @@ async def test_one_that_could_not_start_leaves_no_lease_behind(stage: Stage) -> 
         await app.start()
     assert await stage.store.instances() == []
     await other.start()
+
+
+@pytest.mark.parametrize("call", ["beat", "stats"])
+async def test_one_that_could_not_start_leaves_no_error_that_nobody_asks_for(
+    stage: Stage, caplog: pytest.LogCaptureFixture, call: str
+) -> None:
+    app = stage.faulty_app()
+    app.task(name="mail")(lambda: None)
+    stage.faults.fail("claim")
+    stage.faults.fail(call)
+    with pytest.raises(StoreUnavailableError):
+        await app.start()
+    gc.collect()
+    assert "never retrieved" not in caplog.text
 
 
 async def test_a_node_that_cannot_beat_does_not_start(stage: Stage) -> None:

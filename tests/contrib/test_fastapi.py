@@ -46,7 +46,7 @@ def shop(**options: Any) -> tuple[WorkerOrchestrator, FastAPI]:
 
     @web.post("/orders")
     async def order() -> Order:
-        return Order(number=7, job=await pack.enqueue(card="4242"))
+        return Order(number=7, job=await pack.enqueue(card="4242-4242"))
 
     @web.get("/jobs/{job_id}")
     async def typed(job_id: str, app: Orchestrator) -> Job[int]:
@@ -71,7 +71,7 @@ async def test_jobs_are_run_while_it_lives_and_encoded_in_responses() -> None:
         assert (told["status"], told["attempt"]) == ("completed", 1)
         assert (told["progress"]["done"], told["progress"]["message"]) == (2, "folding")
         assert (await browser.get(f"/plain/{job_id}")).json() == {"job": told}
-        assert "4242" not in response.text
+        assert "4242-4242" not in response.text
         schemas = (await browser.get("/openapi.json")).json()["components"]["schemas"]
         assert {"JobSummary", "JobProgress", "Order"} <= schemas.keys()
         unknown = await browser.get("/jobs/nonsense")

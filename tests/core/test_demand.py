@@ -1,5 +1,7 @@
 """How much work the workers of a pool bring: rates and run times over windows, by worker."""
 
+from math import exp
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -40,6 +42,11 @@ def test_a_steady_load_is_measured_as_it_is() -> None:
     assert window.per_second == pytest.approx(4.0, rel=0.02)
     assert window.run_seconds == pytest.approx(0.5)
     assert window.busy == pytest.approx(2.0)
+
+
+def test_how_many_are_busy_is_the_average_of_a_sixth_of_the_calm_time() -> None:
+    rising = seen((0, WorkerStats()), (1, WorkerStats(processing=6)), (11, WorkerStats(processing=6)), calm=60.0)
+    assert rising.busy == pytest.approx(6 * (1 - exp(-1)))
 
 
 def test_attempts_that_wait_retries_and_jobs_that_run_count_once_they_are_due() -> None:

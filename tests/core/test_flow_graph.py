@@ -83,6 +83,14 @@ def test_what_waits_for_the_parent_of_its_parent_stands_behind_that_one_alone() 
     assert [one.id for one in graph.critical] == ["a", "b", "late", "end"]
 
 
+def test_what_a_running_job_adds_may_wait_for_its_sibling() -> None:
+    for ids in ("bc", "cb"):
+        first, second = ids
+        siblings = {first: job(first, "fetch", parent="a"), second: job(second, "store", first, parent="a")}
+        graph = draw([job("a", "top"), *(siblings[id] for id in sorted(siblings))])
+        assert [(box.worker, box.needs) for box in graph.boxes] == [("top", []), ("fetch", [0]), ("store", [0, 1])]
+
+
 def test_ids_that_were_used_again_the_other_way_round_are_drawn() -> None:
     graph = draw([job("a", "first", "b"), job("b", "second", "a")])
     assert {box.worker for box in graph.boxes} == {"first", "second"}

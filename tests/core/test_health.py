@@ -288,19 +288,21 @@ def test_a_problem_has_a_name_a_subject_and_a_remedy(
 @pytest.mark.parametrize(
     ("facts", "starved"),
     [
-        (pair(enabled=False, reason="broken"), True),
-        (pair(enabled=False, last_success=1.0), False),
-        (pair("fresh", enabled=False, last_success=1.0), True),
-        (pair(mode="triggered", enabled=False), False),
-        (pair(mode="triggered", live=True, enabled=False), True),
+        (pair(enabled=False, reason="broken"), "has never succeeded"),
+        (pair(enabled=False, last_success=1.0), None),
+        (pair("fresh", enabled=False, last_success=1.0), "cannot succeed again"),
+        (pair(mode="triggered", enabled=False), None),
+        (pair(mode="triggered", live=True, enabled=False), "has never succeeded"),
     ],
 )
-def test_a_worker_that_waits_for_a_disabled_one_is_named_with_the_remedy(facts: HealthFacts, *, starved: bool) -> None:
+def test_a_worker_that_waits_for_a_disabled_one_is_named_with_the_remedy(
+    facts: HealthFacts, starved: str | None
+) -> None:
     problems = {problem.code: problem for problem in judge(facts, NOW).problems}
     assert problems.keys() == {"worker_disabled"} | ({"worker_starved"} if starved else set())
     if starved:
         assert problems["worker_starved"].subject == "b"
-        assert "depends on a, which is disabled" in problems["worker_starved"].message
+        assert f"depends on a, which is disabled and {starved}" in problems["worker_starved"].message
         assert "enable_worker('a')" in problems["worker_starved"].remedy
 
 

@@ -21,7 +21,7 @@ CONTAINERS = (tuple, list, dict, UnionType, Union)
 def hidden() -> list[type[Struct]]:
     """Return all structs that the collector does not visit."""
     for module in pkgutil.walk_packages(shiftwork.__path__, "shiftwork."):
-        if module.name.split(".")[1] in ("core", "handles", "control", "runtime", "serve", "store"):
+        if module.name.split(".")[1] in ("core", "handles", "history", "control", "runtime", "serve", "store"):
             importlib.import_module(module.name)
     return [kind for kind in kinds(Struct) if not kind.__struct_config__.gc]
 

@@ -12,8 +12,8 @@ import pytest
 
 from shiftwork import Context, GiveUp, WorkerOrchestrator
 from shiftwork.errors import ConfigurationError
-from shiftwork.history.history_file import FIRST_PIECE_BYTES, RECORDING_ENDED, HistoryFile
-from shiftwork.history.lines import Began, Defined, Ended, Fault, Opened, Stepped
+from shiftwork.history.history_file import FIRST_PIECE_BYTES, HistoryFile
+from shiftwork.history.lines import RECORDING_ENDED, Began, Defined, Ended, Fault, Opened, Stepped
 from shiftwork.history.recorder import HistoryRecorder
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.sealed.key_ring import new_key

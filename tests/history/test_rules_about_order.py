@@ -1,5 +1,6 @@
 """What is proven of the order in which jobs start, and of jobs that exclude each other or need each other."""
 
+from shiftwork.history.lines import NamesArgs
 from tests.history.tape import EPOCH, Tape
 
 # ── jobs that exclude each other ─────────────────────────────────────────────────────────────────────────────────────
@@ -143,6 +144,17 @@ def test_a_job_waits_for_what_was_added_by_what_it_needs() -> None:
     assert done.claim("child", 2).finish("child", 2).claim("b", 3).refuted() == set()
 
 
+def test_a_job_is_given_the_results_of_what_it_needs() -> None:
+    def given(result: int | None) -> Tape:
+        tape = Tape().add("a").add("b", needs=(("a", False),)).claim("a", 1).finish("a", 1, result=5).claim("b", 2)
+        return tape.call("results", NamesArgs(["a"]), [result])
+
+    assert given(5).refuted() == set()
+    assert given(6).refuted() == {"results_right"}
+    assert given(None).refuted() == {"results_right"}
+    assert given(6).call("rewrite", NamesArgs(["a"]), [True]).refuted() == set()
+
+
 # ── ranks ────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -175,6 +187,17 @@ def test_a_job_that_was_being_queued_may_be_passed_over() -> None:
     assert tape.refuted() == set()
 
 
+def test_a_job_whose_claim_nobody_heard_of_may_be_passed_over() -> None:
+    tape = Tape().add("a", run_at=EPOCH).add("b", run_at=EPOCH + 2)
+    tape.claim("b", 2, run_at=EPOCH + 2).reap("a", 3, lost_by="dead")  # the claim under fence 1 is in no file
+    assert tape.refuted() == set()
+
+
+def test_a_job_of_which_nothing_was_heard_again_may_have_been_claimed() -> None:
+    tape = Tape().add("a", run_at=EPOCH).add("b", run_at=EPOCH + 2)
+    assert tape.claim("a", 1, lost=True).claim("b", 2, run_at=EPOCH + 2).refuted() == set()
+
+
 def test_a_job_of_a_worker_without_gates_is_not_passed_over() -> None:
     tape = Tape().defined("v").defined().add("a", run_at=EPOCH).add("b", worker="v", run_at=EPOCH + 2)
     assert tape.claim("b", 1, worker="v", run_at=EPOCH + 2).refuted() == {"none_starved"}
@@ -184,5 +207,8 @@ def test_a_job_of_a_worker_without_gates_is_not_passed_over() -> None:
 
 def test_a_job_that_waits_for_a_conflict_goes_before_later_ones_of_the_other_side() -> None:
     tape = Tape().defined("v", pool="p").defined(pool="p", blocks=["v"]).add("a", run_at=EPOCH)
+    tape.add("b", worker="v", run_at=EPOCH + 2)
+    assert tape.claim("b", 1, worker="v", run_at=EPOCH + 2).refuted() == set(), "no live instance would run the other"
+    tape = Tape().defined("v", pool="p").defined(pool="p", blocks=["v"]).beat("i").add("a", run_at=EPOCH)
     tape.add("b", worker="v", run_at=EPOCH + 2)
     assert tape.claim("b", 1, worker="v", run_at=EPOCH + 2).refuted() == {"precedence_holds"}

@@ -151,6 +151,11 @@ def test_an_outcome_that_is_rejected_under_the_current_fence_is_refuted() -> Non
     assert taken.refuted() == set()
 
 
+def test_an_outcome_under_a_fence_that_was_never_handed_out_is_refuted() -> None:
+    assert Tape().add("a").finish("a", 7).refuted() == {"known_fences"}
+    assert Tape().add("a").claim("a", 7, lost=True).finish("a", 7).refuted() == set()
+
+
 # ── holders ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -344,6 +344,21 @@ async def test_a_run_that_was_stopped_cannot_choose(stage: Stage, clock: ManualC
     assert await status(job) is JobStatus.DEAD, "it timed out"
 
 
+async def test_a_run_that_hands_its_job_back_says_nothing_about_the_breaker(stage: Stage, clock: ManualClock) -> None:
+    app, runs = stage.app(), list[int]()
+
+    @app.task(breaker=Breaker(failures=1, cool_down_seconds=100))
+    async def look(ctx: Context) -> None:
+        runs.append(ctx.attempt)
+        if len(runs) < 3:
+            raise Snooze(5)
+
+    await app.start()
+    job = await look.enqueue()
+    await clock.advance(20)
+    assert (runs, await status(job)) == ([1, 1, 1], JobStatus.COMPLETED)
+
+
 # ── breakers ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 GUARD = Breaker(failures=3, window_seconds=60, cool_down_seconds=30)

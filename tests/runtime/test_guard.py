@@ -5,10 +5,17 @@ import signal
 import subprocess
 import sys
 import time
+from fcntl import fcntl
+from pathlib import Path
+from typing import Final
 
 import psutil
+import pytest
 
 from shiftwork.runtime.processes.process_guard import PROGRAM, ProcessGuard
+
+F_SETPIPE_SZ: Final = 1031
+"""In `fcntl` only on Linux."""
 
 
 def the_guard() -> psutil.Process:
@@ -30,9 +37,32 @@ def test_a_guard_outlives_the_signals_that_end_its_node() -> None:
         process = the_guard()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             process.send_signal(number)
+        with pytest.raises(subprocess.TimeoutExpired):
+            sleeper.wait(0.2)  # its node lives
         guard.close()
         assert sleeper.wait(30) == -signal.SIGKILL
     finally:
+        sleeper.kill()
+        sleeper.wait()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the size of a pipe is set")
+def test_a_guard_that_is_frozen_until_its_pipe_is_full_is_replaced(caplog: pytest.LogCaptureFixture) -> None:
+    """Closing its pipe would tell it that the node has ended, once it goes on."""
+    sleeper = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    guard = ProcessGuard()
+    try:
+        guard.watch(sleeper.pid)
+        frozen = the_guard()
+        frozen.send_signal(signal.SIGSTOP)
+        with Path(f"/proc/{frozen.pid}/fd/0").open() as orders:
+            fcntl(orders, F_SETPIPE_SZ, 1)
+        while not caplog.messages:
+            guard.renew(time.monotonic() + 600)
+        assert frozen.pid != the_guard().pid
+        assert sleeper.poll() is None
+    finally:
+        guard.close()
         sleeper.kill()
         sleeper.wait()
 

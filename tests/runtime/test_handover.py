@@ -1,9 +1,8 @@
-"""Runs between a node and a process: each is begun by the process or taken back by the node, whatever comes first."""
+"""Runs between a node and a process, and how much a pipe holds. `tests/models` tries every interleaving."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from fcntl import fcntl
-from itertools import combinations
 from typing import Final
 
 import pytest
@@ -11,13 +10,6 @@ import pytest
 from shiftwork.core.model.jobs import Claimed
 from shiftwork.runtime.processes.handover import MOST_RUNS_IN_PROCESS, NodeEnd, ProcessEnd
 from shiftwork.runtime.processes.messages import Start
-
-NODE = ("give", "write", "send", "give", "take back", "give", "write", "send", "take back one")
-"""A run is given before its token is written and its message is sent, and may be taken back in between."""
-PROCESSES = [
-    pytest.param(("arrive", "take", "arrive", "take all", "arrive", "take all"), id="many at a time"),
-    pytest.param(("arrive", "take", "arrive", "take", "take", "arrive", "take"), id="one at a time"),
-]
 
 F_SETPIPE_SZ: Final = 1031
 """In `fcntl` only on Linux."""
@@ -76,15 +68,6 @@ class World:
         for start in self.process.take_all():
             self._took(start)
 
-    def settle(self) -> None:
-        """Let every message arrive, and the process take what is left."""
-        self.node.write()
-        self.sent += self.unsent
-        for start in self.sent:
-            self.process.arrived(start)
-        for start in self.process.take_all():
-            self._took(start)
-
     def _took(self, start: Start | None) -> None:
         if start is not None:
             self.process.times[start.place] = 1.0
@@ -106,28 +89,6 @@ def world() -> Iterator[World]:
     world = World()
     yield world
     world.close()
-
-
-def interleavings(process: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Every order in which the steps of the node and of the process can happen."""
-    length = len(NODE) + len(process)
-    for places in combinations(range(length), len(NODE)):
-        ours, theirs = iter(NODE), iter(process)
-        yield tuple(next(ours if at in places else theirs) for at in range(length))
-
-
-@pytest.mark.parametrize("process", PROCESSES)
-def test_in_every_interleaving_each_run_is_begun_once_or_taken_back(process: Sequence[str]) -> None:
-    for steps in interleavings(process):
-        world = World()
-        try:
-            for step in steps:
-                world.do(step)
-            world.settle()
-            assert sorted(world.begun + world.taken_back) == world.given, steps
-            assert world.begun == sorted(world.begun), f"{steps}: in order"
-        finally:
-            world.close()
 
 
 def test_a_place_is_used_again_without_the_beginning_of_the_run_before(world: World) -> None:

@@ -21,9 +21,8 @@ from msgspec.structs import replace
 from shiftwork.core.jobs.retry import End, EndKind
 from shiftwork.core.model.event import Event
 from shiftwork.core.model.job_parts import RunOptions
-from shiftwork.core.model.jobs import Claimed
+from shiftwork.core.model.jobs import Claimed, Progress
 from shiftwork.core.model.workers import WorkerConfig
-from shiftwork.runtime import machine
 from shiftwork.runtime.claiming.runs import Runs
 from shiftwork.runtime.clock import ManualClock, SystemClock
 from shiftwork.runtime.context.middleware import Middleware
@@ -31,6 +30,7 @@ from shiftwork.runtime.processes import hook_process as hook_process_module
 from shiftwork.runtime.processes.child_process import ChildProcess
 from shiftwork.runtime.processes.handover import NodeEnd, ProcessEnd
 from shiftwork.runtime.processes.hook_process import HookProcess
+from shiftwork.runtime.processes.host import Host
 from shiftwork.runtime.processes.link import Link
 from shiftwork.runtime.processes.messages import (
     Definition,
@@ -39,6 +39,7 @@ from shiftwork.runtime.processes.messages import (
     NodeFrame,
     Pong,
     ProcessFrame,
+    Progressed,
     Ready,
     RunEnded,
     Setup,
@@ -453,6 +454,30 @@ async def test_a_run_that_a_thread_has_just_taken_can_be_stopped(
     instance.link.close()
 
 
+async def test_an_end_that_does_not_fit_into_a_message_is_reported_all_the_same(
+    ends: tuple[socket.socket, socket.socket], given: Given, caplog: pytest.LogCaptureFixture
+) -> None:
+    theirs, ours = ends
+
+    class Wordy(Callee):
+        def encode_result(self, _value: Any) -> bytes:
+            return b"r" * 5_000
+
+    instance = ChildProcess(ours, given.process)
+    instance.link.longest = 1_000
+    instance.serve({"nap": Wordy()}, no_store, Middleware(), alone=False)
+    told(theirs, given(claimed(1)))
+    said = b""
+    while b"RunEnded" not in said:
+        said += await asyncio.to_thread(theirs.recv, 100_000)
+    assert b"unencodable" in said
+    assert b"its end cannot be reported to the node" in said
+    instance.send(Progressed("job-1", 1, Progress(1.0, 2.0, "m" * 5_000, 0.0)))
+    instance.link.flush()
+    assert "cannot send a Progressed message" in caplog.text
+    instance.link.close()
+
+
 async def test_a_job_that_comes_back_before_its_run_has_ended_ends_too(
     ends: tuple[socket.socket, socket.socket], given: Given
 ) -> None:
@@ -660,6 +685,36 @@ def ward_ids(runner: PlayedRunner) -> list[str]:
     return [run.job.id for run in runner.runs]
 
 
+async def test_one_that_still_waits_is_stopped_at_once_and_the_others_wait_on() -> None:
+    ward = Ward()
+    ward.take(1, 2, 3, 4)
+    waiting = Run(claimed(5), WorkerConfig(name="nap"), 0.0, ward)
+    ward.take_again([Run(claimed(6), WorkerConfig(name="nap"), 0.0, ward), waiting])
+    waiting.stopped_as = EndKind.CANCELLED
+    ward.quarantine.stop(waiting)
+    assert waiting.ended
+    assert ward.ends == [("job-5", EndKind.CANCELLED)]
+    while ward.begun != ["job-1", "job-2", "job-3", "job-4", "job-6"]:
+        ward.begin()
+        ward.runners[0].end(End(EndKind.RETURNED))
+        await ward.clock.advance(LONG_CELL_SECONDS)
+        ward.quarantine.look()
+    assert ("job-5", EndKind.DRAINED) not in ward.ends
+
+
+async def test_what_is_closed_lets_its_processes_go_and_keeps_no_timer() -> None:
+    ward = Ward()
+    ward.take(1)
+    ward.begin()
+    ward.runners[0].end(End(EndKind.RETURNED))  # from now on it waits for the next suspects
+    ward.refuses = True
+    ward.take(2, 3)
+    ward.quarantine.close()
+    assert not ward.runners[0].open
+    await ward.clock.advance(600.0)
+    assert ward.ends == [("job-1", EndKind.RETURNED)], "nothing happens after the end"
+
+
 async def test_of_those_that_wait_the_short_ones_come_first() -> None:
     ward = Ward()
     ward.take(1)
@@ -745,6 +800,7 @@ class Puppet:
         on_refused: Callable[[Any, str], None],
         longest: int,
         guard: object,
+        host: object,
     ) -> None:
         Puppet.latest = self
         assert guard is None, "there is no process to guard"
@@ -795,11 +851,13 @@ class Theatre:
         self.begun: list[str] = []
         self.ends: dict[str, End] = {}
         self.gone = 0
+        self.starved = 0
         self.runner = RemoteRunner(
             Setup(app="a:b", role=role),
             self.clock,
             report=lambda _job, _progress: None,
             kills=kills or KillRecord(),
+            host=Host(starved=lambda: self.starved),
         )
         self.runner.attach(self)
         self.puppet = Puppet.latest
@@ -930,9 +988,9 @@ async def test_a_payload_that_is_too_long_for_the_process_ends_its_job_alone(sha
     assert "it has 9 bytes; 8 are allowed; raise max_payload_bytes" in (shared.ends["job-1"].error or "")
 
 
-async def test_who_was_killed_for_want_of_memory_is_to_blame(alone: Theatre, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_was_killed_for_want_of_memory_is_to_blame(alone: Theatre) -> None:
     alone.start(1)
-    monkeypatch.setattr(machine, "starved", lambda: 1_000_000)
+    alone.starved = 1
     alone.puppet.on_ended(-9)
     assert (alone.ends["job-1"].kind, alone.ends["job-1"].from_outside) == (EndKind.CRASHED, False)
 
@@ -976,23 +1034,67 @@ async def test_what_a_frozen_process_has_not_taken_is_handed_back_when_it_is_dra
     assert {job_id: end.kind for job_id, end in theatre.ends.items()} == {"job-1": EndKind.DRAINED}
 
 
-async def test_runs_that_have_not_begun_are_taken_back_together_when_all_are_stopped(shared: Theatre) -> None:
-    """One by one, thousands of them would hold up the node for seconds, just when its leases end."""
-    ends: list[tuple[EndKind, bool]] = []
+async def test_what_the_process_has_taken_is_its_own_before_it_has_noted_the_beginning(shared: Theatre) -> None:
+    """It may begin at any moment: handed back, its job would run twice."""
+    for number in (1, 2, 3):
+        shared.start(number, begun=False)
+    start = shared.puppet.take()
+    shared.runner.drain()
+    assert {job_id: end.kind for job_id, end in shared.ends.items()} == dict.fromkeys(
+        ("job-2", "job-3"), EndKind.DRAINED
+    )
+    shared.puppet.process.times[start.place] = 1.0
+    shared.says(RunEnded("job-1", 1, End(EndKind.RETURNED)))
+    assert shared.ends["job-1"].kind is EndKind.RETURNED
+
+
+def runs_of(theatre: Theatre, settle: Callable[[Run, End], None], isolation: Any = None) -> Runs:
+    """The runs of an instance in this process."""
     here = SimpleNamespace(
         registry=SimpleNamespace(workers={"nap": Callee()}),
         states={},
-        clock=shared.clock,
+        clock=theatre.clock,
         reporter=SimpleNamespace(run_begun=lambda _job: None),
     )
-    runs = Runs(
+    return Runs(
         cast("Any", here),
-        shared.runner,
-        None,
-        ender=cast("Any", SimpleNamespace(settle=lambda run, end: ends.append((end.kind, run.begun)))),
+        theatre.runner,
+        isolation,
+        ender=cast("Any", SimpleNamespace(settle=settle)),
         on_suspects=lambda _suspects: None,
         on_end=lambda _run: None,
     )
+
+
+async def test_a_job_that_has_killed_its_process_before_runs_apart_from_others(shared: Theatre) -> None:
+    apart: list[str] = []
+    isolation = SimpleNamespace(take=lambda runs, _again: apart.extend(run.job.id for run in runs))
+    runs = runs_of(shared, lambda _run, _end: None, isolation)
+    runs.start(claimed(1))
+    runs.start(claimed(2, crashes=1))
+    assert apart == ["job-2"]
+    assert [message.job.id for message in shared.puppet.said if isinstance(message, Start)] == ["job-1"]
+
+
+async def test_a_cancel_is_for_one_run_and_the_first_reason_to_stop_it_stays(shared: Theatre) -> None:
+    runs = runs_of(shared, lambda _run, _end: None)
+    runs.start(claimed(1))
+    shared.puppet.begin()
+    stops: list[list[Stop]] = []
+    for fence in (99, None, 1):  # the first is of another run of the job
+        if fence is None:
+            runs.stop(runs.active["job-1"], EndKind.TIMED_OUT)
+        else:
+            runs.cancel("job-1", fence)
+        stops.append([message for message in shared.puppet.said if isinstance(message, Stop)])
+    assert stops == [[], *[[Stop("job-1", 1, EndKind.TIMED_OUT)]] * 2]
+    assert runs.active["job-1"].stopped_as is EndKind.TIMED_OUT
+
+
+async def test_runs_that_have_not_begun_are_taken_back_together_when_all_are_stopped(shared: Theatre) -> None:
+    """One by one, thousands of them would hold up the node for seconds, just when its leases end."""
+    ends: list[tuple[EndKind, bool]] = []
+    runs = runs_of(shared, lambda run, end: ends.append((end.kind, run.begun)))
     for number in range(1, 101):
         runs.start(claimed(number))
     shared.puppet.begin()

@@ -114,6 +114,15 @@ def test_what_does_not_belong_to_the_dead_owner_is_left_alone_and_in_doubt(start
     assert end_groups([], owner)
 
 
+def test_a_group_that_is_hidden_or_has_only_ended_processes(start: Starter, tmp_path: Path) -> None:
+    owner, member = replace(own(), pid=2**22 - 7), start("sleep", "600")
+    assert not end_groups([member.pid], owner, tmp_path), "this /proc shows nothing, but the group is there"
+    member.kill()
+    wait_until(lambda: end_groups([member.pid], owner), failure=lambda: "an ended process counts as alive")
+    member.wait()
+    assert end_groups([member.pid], owner, tmp_path)
+
+
 def group(number: int) -> list[int]:
     """The living members of a process group."""
     found = [seen(int(path.name)) for path in Path("/proc").iterdir() if path.name.isdecimal()]

@@ -227,6 +227,9 @@ async def test_what_was_missed_while_nothing_ran(
     await clock.advance(MINUTE * 9)
     await life()
     assert len(times) == expected
+    first_missed = clock.now() - clock.now() % MINUTE - 8 * MINUTE
+    due = sorted(job.run_at for job in await stage.apps[1].find_jobs())
+    assert due == [first_missed + MINUTE * n for n in range(9)][9 - expected :], "they wait since then"
     events = [event for event in await stage.apps[1].events() if event.name == "schedule.skipped"]
     assert sum(len(event.data["times"]) for event in events) == 9 - expected
 

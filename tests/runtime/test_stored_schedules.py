@@ -118,6 +118,20 @@ async def test_a_crash_between_the_job_and_its_place_fires_once(stage: Stage, cl
     assert ids == ["schedule@s@2027-01-15T08:01:00Z", "schedule@s@2027-01-15T08:02:00Z"]
 
 
+async def test_what_could_not_be_fired_is_fired_as_soon_as_the_store_is_back(stage: Stage, clock: ManualClock) -> None:
+    times: list[float] = []
+    app = stage.faulty_app()
+    note = app.register_worker("note", noting(clock, times), execution_mode="triggered")
+    await app.start()
+    await app.put_schedule("s", note.call(), cron="* * * * *")
+    await clock.advance(MINUTE - 1)
+    stage.faults.fail("add")
+    await clock.advance(30)
+    stage.faults.mend()
+    await clock.advance(15)
+    assert len(times) == 1
+
+
 async def test_a_leader_that_lost_the_lead_fires_nothing_that_another_has_fired(
     stage: Stage, clock: ManualClock
 ) -> None:

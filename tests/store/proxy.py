@@ -44,6 +44,10 @@ class Proxy:
         """Pass on everything again, also what was held back."""
         self._speaking.set()
 
+    def turn_to(self, server: int | str) -> None:
+        """Pass new connections on to another server: its port, or the path of its socket."""
+        self._to = server
+
     def forget_connections(self) -> None:
         """Keep every connection, and never pass anything on again there; new ones work."""
         self._speaking.clear()

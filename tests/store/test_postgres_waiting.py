@@ -13,7 +13,7 @@ from shiftwork.errors import LifecycleError, StoreError
 from shiftwork.store.postgres.server.call_queue import LEAST_SHARED
 from shiftwork.store.postgres.store import PostgresStore
 from tests.polling import eventually
-from tests.store.conformance.acts import NOW, add, claim, claim_one, finish, job, succeeded
+from tests.store.conformance.acts import NOW, add, claim, claim_ids, claim_one, finish, job, succeeded
 from tests.store.conformance.expect import soon
 from tests.store.servers.postgres import names, server_url
 
@@ -160,3 +160,15 @@ async def test_of_many_calls_that_wait_half_go_together_however_many_items_they_
         [n] * 5 for n in range(callers)
     ]
     assert sizes[0] == 5 * LEAST_SHARED
+
+
+async def test_a_claim_that_meets_locked_jobs_goes_on_with_the_next_by_rank(
+    store: PostgresStore, other: "psycopg.Connection[Any]"
+) -> None:
+    """Otherwise nodes that claim at the same time would start jobs of other workers before those."""
+    first, second, low = (uuid4().hex for _ in range(3))
+    await add(store, job(first, "w"), job(second, "w", run_at=NOW + 1), job(low, "v", run_at=NOW + 2), now=NOW + 2)
+    other.execute("SELECT FROM shiftwork.jobs WHERE id = %s FOR UPDATE", (first,))
+    order = [await claim_ids(store, 1, workers=["v", "w"], now=NOW + 2) for _ in range(2)]
+    other.rollback()
+    assert order == [[second], [low]]

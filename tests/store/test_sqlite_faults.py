@@ -422,6 +422,19 @@ async def test_a_damaged_row_lets_go_what_needs_any_end(store: SqliteStore, *, r
     assert await statuses(store, "broken", "1", "2") == ["dead", "waiting", "queued"]
 
 
+async def test_a_damaged_row_gives_back_the_place_of_its_key(store: SqliteStore) -> None:
+    await add(store, job("broken", run_at=NOW - 1, key="k"), job("2", key="k"), job("3", run_at=NOW + 60))
+    assert await claim_ids(store) == ["broken"]
+    await tamper(store, DAMAGE["cause"])
+    await store.get(["broken"])
+    await store.promote(10, NOW)
+    assert await claim_ids(store) == ["2"]
+
+
+async def test_what_reads_cannot_write(store: SqliteStore) -> None:
+    assert await store._read(lambda session: session.db.execute("PRAGMA query_only").fetchone()) == (1,)
+
+
 async def test_a_damaged_time_does_not_stop_the_leader(store: SqliteStore) -> None:
     await add(store, job("broken", expires_at=NOW + 1), job("later", run_at=NOW + 2))
     await tamper(store, DAMAGE["expires_at"])

@@ -1,14 +1,20 @@
-"""Run storms by hand: `python -m tests.storms --store redis --seed 7 --seconds 120 --report build/storms`."""
+"""Run storms by hand: `python -m tests.storms --store redis --seed 7 --seconds 120 --report build/storms`.
+
+What was found is kept in the folder of the report, so storms that are run one after the other add up on one page.
+"""
 
 import argparse
 import asyncio
+import shutil
 import sys
 import tempfile
 from pathlib import Path
 
+import msgspec
+
 from tests.storms.places import STORM_PLACES
-from tests.storms.report import write_report
-from tests.storms.storm import Storm, StormPlan
+from tests.storms.report import markdown, read_storm, write_report
+from tests.storms.storm import Storm, StormPlan, StormResult
 
 
 def main() -> int:
@@ -16,24 +22,43 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.storms", description=__doc__)
     parser.add_argument("--store", action="append", choices=[*STORM_PLACES], help="by default each of them")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--storms", type=int, default=1, help="how many, each with the next seed")
+    parser.add_argument("--storms", type=int, default=1, help="how many, each with the next seed; 0 only draws")
     parser.add_argument("--seconds", type=float, default=60.0, help="how long clients add jobs")
     parser.add_argument("--nodes", type=int, default=2)
     parser.add_argument("--bulk", type=int, default=20, help="jobs that do nothing, a client, four times a second")
     parser.add_argument("--fronts", type=int, default=2, help="how many faults are under way at a time")
-    parser.add_argument("--report", type=Path, help="the folder of the page; histories of failed storms are kept there")
+    parser.add_argument("--report", type=Path, help="the folder of the page; histories are kept there, too")
     said = parser.parse_args()
     folder = said.report or Path(tempfile.mkdtemp(prefix="shiftwork-storms-"))
-    results = []
+    good = True
     for seed in range(said.seed, said.seed + said.storms):
         for store in said.store or STORM_PLACES:
             plan = StormPlan(store, seed, said.seconds, nodes=said.nodes, bulk=said.bulk, fronts=said.fronts)
-            result = asyncio.run(Storm(plan, folder / f"{store}-{seed}").rage())
-            results.append(result)
-            _say(f"» {store}, seed {seed}: {result.faults} faults", result.judgement.text(), *result.surprises[:3])
+            good &= _run(plan, folder)
+    results = _kept(folder)
     write_report(results, folder / "index.html")
-    _say(f"» {folder / 'index.html'}")
-    return 0 if all(result.judgement.holds and not result.surprises for result in results) else 1
+    _say(markdown([read_storm(result, folder) for result in results]), f"» {folder / 'index.html'}")
+    return 0 if good else 1
+
+
+def _run(plan: StormPlan, folder: Path) -> bool:
+    own = folder / f"{plan.store}-{plan.seed}"
+    shutil.rmtree(own, ignore_errors=True)
+    result = asyncio.run(Storm(plan, own).rage())
+    with (folder / "storms.jsonl").open("ab") as file:
+        file.write(msgspec.json.encode(result) + b"\n")
+    _say(f"» {plan.store}, seed {plan.seed}: {result.faults} faults", result.judgement.text(), *result.surprises[:3])
+    return result.judgement.holds and not result.surprises
+
+
+def _kept(folder: Path) -> list[StormResult]:
+    """Return the last result of each store and seed."""
+    file = folder / "storms.jsonl"
+    lines = file.read_bytes().splitlines() if file.exists() else []
+    found = (msgspec.json.decode(line, type=StormResult) for line in lines)
+    kept = {(one.plan.store, one.plan.seed): one for one in found}
+    places = [*STORM_PLACES]
+    return [kept[one] for one in sorted(kept, key=lambda one: (places.index(one[0]), one[1]))]
 
 
 def _say(*lines: str) -> None:

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Awaitable
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from shiftwork.errors import ShiftworkError, UnknownJobError
 from tests.polling import pass_time
@@ -20,6 +20,22 @@ ROUND_SECONDS = 0.25
 PAID_AFTER = 3
 """After how many rounds an order is paid."""
 CALL_SECONDS = 20.0
+T = TypeVar("T")
+
+
+async def attempted(call: Awaitable[T]) -> T | None:
+    """Return what a call returns; None if it fails, as calls do while a store is away."""
+    try:
+        async with asyncio.timeout(CALL_SECONDS):
+            return await call
+    except (ShiftworkError, TimeoutError):
+        return None
+
+
+def say(what: str) -> None:
+    """Print what the storm, or a person who reads its folder, may want to know."""
+    sys.stdout.write(f"{what}\n")
+    sys.stdout.flush()
 
 
 class Client:
@@ -44,6 +60,7 @@ class Client:
 
     async def go_on(self, seconds: float) -> None:
         async with shop.app:
+            say("adds jobs")
             end, lap = time.monotonic() + seconds, 0
             while time.monotonic() < end:
                 started = time.monotonic()
@@ -54,14 +71,10 @@ class Client:
             await self._pay(lap + PAID_AFTER, patience=60.0)
 
     async def _try(self, call: Awaitable[int]) -> bool:
-        try:
-            async with asyncio.timeout(CALL_SECONDS):
-                added = await call
-        except (ShiftworkError, TimeoutError):
-            self.failed += 1
-            return False
-        self.added += added
-        return True
+        done = await attempted(call)
+        self.added += done or 0
+        self.failed += done is None
+        return done is not None
 
     def _round(self, lap: int) -> list[Awaitable[int]]:
         dice = self._dice
@@ -72,6 +85,10 @@ class Client:
             self._many([shop.stumble.call(number=self._next()) for _ in range(4)]),
             self._many([worker.call(number=self._next()) for worker in (shop.left, shop.right, shop.call_partner)]),
             self._many([shop.serve_tenant.call(tenant=f"t{n % 3}", number=self._next()) for n in range(3)]),
+            self._many([worker.call(number=self._next()) for worker in (shop.give_up, shop.bother, shop.wait_aside)]),
+            self._many([shop.linger.call(seconds=dice.uniform(0.5, 1.5))]),
+            self._many([shop.gorge.call(megabytes=dice.choice([1, 48]))]),
+            self._greet(),
             self._unique(lap),
             self._flow(),
             self._order(lap),
@@ -80,6 +97,11 @@ class Client:
 
     async def _many(self, calls: list[Any]) -> int:
         return len(await shop.app.enqueue_many(calls)) if calls else 0
+
+    async def _greet(self) -> int:
+        """Call as this version does: the other one does not know how loudly."""
+        more: dict[str, Any] = {"loudly": True} if shop.VERSION > 1 else {}
+        return await self._many([shop.greet.call(number=self._next(), **more)])
 
     async def _unique(self, lap: int) -> int:
         await shop.fetch.with_options(unique_key=f"u{lap // 8}").enqueue(number=self._next())
@@ -129,7 +151,7 @@ def main() -> None:
     seed, seconds, bulk = int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
     client = Client(seed, bulk=bulk)
     asyncio.run(client.go_on(seconds))
-    sys.stdout.write(f"added {client.added}, failed calls {client.failed}, unpaid {client.unpaid}\n")
+    say(f"added {client.added}, failed calls {client.failed}, unpaid {client.unpaid}")
 
 
 if __name__ == "__main__":

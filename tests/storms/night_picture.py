@@ -7,7 +7,15 @@ from typing import Any, Final
 WIDTH: Final = 900
 ROW: Final = 70
 GAP: Final = 26
-COLOURS: Final = {"sqlite": "#2b6cb0", "redis": "#c6362c", "postgresql": "#2f855a"}
+COLOURS: Final = {
+    "sqlite": "#2b6cb0",
+    "encrypted": "#63b3ed",
+    "redis": "#c6362c",
+    "sentinel": "#dd6b20",
+    "cluster": "#b7791f",
+    "postgresql": "#2f855a",
+    "standby": "#68b08a",
+}
 CURVES: Final[tuple[tuple[str, Callable[[Any], float], str], ...]] = (
     ("memory of a process", lambda one: one.memory / max(1, one.processes) / 1e6, "MB"),
     ("descriptors of a process", lambda one: one.descriptors / max(1, one.processes), ""),

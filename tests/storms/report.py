@@ -1,102 +1,181 @@
-"""Draws storms: one page, with a timeline of each, what was done to it, and what the checker says."""
+"""Draws storms: one page, with what was done, how fast jobs ran again, a timeline of each storm, and the verdicts."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
+from statistics import median
 from typing import Final
 
 from shiftwork.core.words import counted
-from shiftwork.history.lines import Fault, decode
+from shiftwork.history.lines import Began, Fault
+from tests.storms.recoveries import Recovery, read_lines, recoveries
 from tests.storms.storm import StormResult
 
-WIDTH: Final = 1000
-HEIGHT: Final = 160
-BAND: Final = 16
-COLOURS: Final = {"kill": "#c6362c", "freeze": "#2b6cb0", "replace": "#6b8e23"}
-OF_THE_STORE: Final = "#b7791f"
-STYLE: Final = """
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 64rem; margin: 2rem auto; padding: 0 1rem }
-:root { color-scheme: light dark }
-svg { width: 100%; height: auto; background: #8881; border-radius: 6px }
-.bad { color: #c6362c; font-weight: 600 }
-pre { white-space: pre-wrap; font-size: 13px }
-i { display: inline-block; width: .8em; height: .8em; border-radius: 2px }
-"""
+STYLE: Final = (Path(__file__).parent / "report.css").read_text()
+LANES: Final = ("kill", "oom kill", "memory", "freeze", "clock", "replace", "store")
+"""The rows below a timeline. All that is done to a store is in one of them."""
+
+
+@dataclass
+class Drawn:
+    """A storm, with what its history shows."""
+
+    result: StormResult
+    faults: list[Fault]
+    began: list[float]
+    recoveries: list[Recovery]
+
+    @property
+    def title(self) -> str:
+        return f"{self.result.plan.store}, seed {self.result.plan.seed}"
+
+
+def read_storm(result: StormResult, folder: Path) -> Drawn:
+    """Read what the page needs of a storm's history."""
+    history = folder / f"{result.plan.store}-{result.plan.seed}" / "history"
+    faults = [line for line in read_lines(history, "fault") if isinstance(line, Fault)]
+    began = [line.at for line in read_lines(history, "began") if isinstance(line, Began)]
+    return Drawn(result, sorted(faults, key=lambda fault: fault.at), began, recoveries(history))
 
 
 def write_report(results: Sequence[StormResult], page: Path) -> None:
     """Write the page."""
-    runs = sum(result.judgement.runs for result in results)
-    faults = sum(result.faults for result in results)
-    broken = sum(not result.judgement.holds for result in results)
-    verdict = (
-        f'<p class="bad">A promise was broken in {counted(broken, "storm")}.</p>'
-        if broken
-        else ("<p>No rule of the history checker is refuted: nothing acknowledged was lost.</p>")
-    )
-    legend = " ".join(f'<i style="background:{colour}"></i> {kind}' for kind, colour in COLOURS.items())
-    head = f"<h1>{counted(len(results), 'storm')}, {counted(faults, 'fault')}, {counted(runs, 'run')}</h1>{verdict}"
-    legend += f' <i style="background:{OF_THE_STORE}"></i> the store'
-    body = "".join(section(result, page.parent) for result in results)
     page.parent.mkdir(parents=True, exist_ok=True)
+    storms = [read_storm(result, page.parent) for result in results]
+    parts = [_head(storms), _stores(storms), _faults(storms), *map(_section, storms)]
     page.write_text(
-        f"<!doctype html><meta charset=utf-8><title>Storms</title><style>{STYLE}</style>{head}{legend}{body}"
+        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
+        f"<title>Storms</title><style>{STYLE}</style>{''.join(parts)}"
     )
 
 
-def section(result: StormResult, folder: Path) -> str:
-    """Return what the page says of one storm."""
-    plan = result.plan
-    history = folder / f"{plan.store}-{plan.seed}" / "history"
+# ── all storms ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _head(storms: Sequence[Drawn]) -> str:
+    broken = sum(not one.result.judgement.holds for one in storms)
+    if broken:
+        verdict = f'<p class="bad">A promise was broken in {counted(broken, "storm")}.</p>'
+    else:
+        rules = max((len(one.result.judgement.rules) for one in storms), default=0)
+        verdict = f'<p class="good">None of {rules} rules is refuted: nothing acknowledged was lost.</p>'
+    figures = {
+        "storms": len(storms),
+        "faults": sum(one.result.faults for one in storms),
+        "jobs": sum(one.result.judgement.jobs for one in storms),
+        "runs": sum(one.result.judgement.runs for one in storms),
+        "recorded lines": sum(one.result.judgement.lines for one in storms),
+    }
+    tiles = "".join(f"<div><b>{number:,}</b>{name}</div>" for name, number in figures.items())
+    return f'<h1>Storms</h1>{verdict}<div class="tiles">{tiles}</div>'
+
+
+HEADINGS: Final = ("store", "storms", "faults", "jobs", "runs", "runs again after, median", "at most", "refuted")
+
+
+def rows(storms: Sequence[Drawn]) -> list[tuple[str, ...]]:
+    """Return for each store, and for all, what was done and what came of it."""
+    names = list(dict.fromkeys(one.result.plan.store for one in storms))
+    groups = [(name, [one for one in storms if one.result.plan.store == name]) for name in names]
+    return [_row(name, those) for name, those in [*groups, ("all", list(storms))]]
+
+
+def _row(name: str, storms: Sequence[Drawn]) -> tuple[str, ...]:
+    found = [one.result for one in storms]
+    counts = [
+        len(found),
+        sum(one.faults for one in found),
+        sum(one.judgement.jobs for one in found),
+        sum(one.judgement.runs for one in found),
+    ]
+    back = [one.seconds for storm in storms for one in storm.recoveries]
+    times = (f"{median(back):.1f} s", f"{max(back):.1f} s") if back else ("–", "–")
+    return (name, *(f"{n:,}" for n in counts), *times, f"{sum(not one.judgement.holds for one in found)}")
+
+
+def markdown(storms: Sequence[Drawn]) -> str:
+    """Return the same as a table for the docs, and what was done in one sentence."""
+    lines = [HEADINGS, ("---",) * len(HEADINGS), *rows(storms)]
+    table = "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    return f"{table}\n\n{', '.join(f'{kind} {number}' for kind, number in kinds(storms))}"
+
+
+def _stores(storms: Sequence[Drawn]) -> str:
+    head = "".join(f"<th>{name}</th>" for name in HEADINGS)
+    body = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>" for cells in rows(storms))
+    return f'<div class="wide"><table><tr>{head}</tr>{body}</table></div>'
+
+
+def kinds(storms: Iterable[Drawn]) -> list[tuple[str, int]]:
+    """Return how often each kind of fault was done."""
+    return Counter(_kind(fault) for storm in storms for fault in storm.faults).most_common()
+
+
+def _kind(fault: Fault) -> str:
+    if fault.what == "store":
+        return f"store: {fault.kind}"
+    return f"kill a {fault.what.split()[0]}" if fault.kind == "kill" else fault.kind
+
+
+def _faults(storms: Sequence[Drawn]) -> str:
+    counts = kinds(storms)
+    most = max((number for _, number in counts), default=1)
+    lines = (
+        f'<dt>{kind}</dt><dd><i class="{"store" if kind.startswith("store") else _css(kind.split(" a ")[0])}" '
+        f'style="width:{70 * number / most:.1f}%"></i> {number}</dd>'
+        for kind, number in counts
+    )
+    return f"<h2>What was done</h2><dl>{''.join(lines)}</dl>"
+
+
+# ── one storm ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _section(storm: Drawn) -> str:
+    result = storm.result
     said = escape("\n".join([result.judgement.text(), *result.surprises]))
-    title = f"{plan.store}, seed {plan.seed}: {counted(result.faults, 'fault')} in {plan.seconds:g} s of work"
-    return f"<h2>{title}</h2>{timeline(history)}<pre>{said}</pre>"
+    doing = f"{counted(result.faults, 'fault')} in {result.plan.seconds:g} s of work"
+    return f"<section><h2>{storm.title}: {doing}</h2>{_timeline(storm)}<pre>{said}</pre></section>"
 
 
-def timeline(history: Path) -> str:
+def _timeline(storm: Drawn) -> str:
     """Draw how many runs began in each second, and below it what was done."""
-    began = Counter(int(at) for at in _times(history, b'["began",'))
-    faults = [line for line in _lines(history / "storm.jsonl") if isinstance(line, Fault)]
-    seconds = [*began, *(int(fault.at) for fault in faults)]
-    if not seconds:
+    if not storm.began:
         return ""
-    first, last = min(seconds), max(seconds) + 1
-    most = max(began.values(), default=1)
-    scale = WIDTH / (last - first)
-    points = " ".join(
-        f"{(second - first) * scale:.1f},{HEIGHT - began[second] / most * (HEIGHT - 12):.1f}"
-        for second in range(first, last)
+    first, last = min(storm.began), max([*storm.began, *(fault.at for fault in storm.faults)]) + 1
+    counts = Counter(int(at - first) for at in storm.began)
+    length, most = int(last - first) + 1, max(counts.values())
+    points = " ".join(f"{second},{100 - counts[second] / most * 80:.1f}" for second in range(length))
+    plot = (
+        f'<div class="plot"><svg viewBox="0 0 {length - 1} 100" preserveAspectRatio="none" role="img" '
+        f'aria-label="runs over time"><polygon points="0,100 {points} {length - 1},100"/></svg>'
+        f"<small>{most:,} runs a second at most</small><small>{length - 1} s</small></div>"
     )
-    marks = "".join(_mark(fault, first, scale) for fault in faults)
-    return (
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT + 2 * BAND + 8}" role="img" aria-label="runs and faults over time">'
-        f'<polygon points="0,{HEIGHT} {points} {WIDTH},{HEIGHT}" fill="#3182ce55" stroke="#3182ce"/>'
-        f'<text x="4" y="14" font-size="12" fill="currentColor">{most:,} runs a second at most; {last - first} s</text>'
-        f"{marks}</svg>"
-    )
+    return plot + "".join(_lane(storm, lane, first, last - first) for lane in LANES)
 
 
-def _mark(fault: Fault, first: float, scale: float) -> str:
-    of_store = fault.what == "store"
-    colour = OF_THE_STORE if of_store else COLOURS.get(fault.kind, "#777")
-    x, width = (fault.at - first) * scale, max(2.0, (fault.seconds or 0.0) * scale)
-    y = HEIGHT + 4 + (BAND + 2) * of_store
-    title = escape(f"{fault.kind} {fault.what}" + (f" for {fault.seconds:g} s" if fault.seconds else ""))
-    return (
-        f'<rect x="{x:.1f}" y="{y}" width="{width:.1f}" height="{BAND}" fill="{colour}"><title>{title}</title></rect>'
-    )
+def _lane(storm: Drawn, lane: str, first: float, length: float) -> str:
+    own = [fault for fault in storm.faults if lane == ("store" if fault.what == "store" else fault.kind)]
+    marks = "".join(_mark(fault.at - first, fault.seconds or 0.0, length, _words(fault)) for fault in own)
+    tails = ""
+    if lane == "kill":
+        tails = "".join(
+            _mark(one.at - first, one.seconds, length, f"{counted(one.jobs, 'job')}: {one.seconds:.1f} s", "s")
+            for one in storm.recoveries
+        )
+    return f'<div class="lane {_css(lane)}"><b>{lane}</b><div>{tails}{marks}</div></div>' if own else ""
 
 
-def _times(history: Path, kind: bytes) -> Iterator[float]:
-    """Yield when the lines of a kind were written, without decoding the rest of them."""
-    for path in history.glob("*.jsonl"):
-        with path.open("rb") as file:
-            for line in file:
-                if line.startswith(kind):
-                    yield float(line[len(kind) : line.index(b",", len(kind))])
+def _mark(at: float, seconds: float, length: float, words: str, tag: str = "i") -> str:
+    place = f"left:{100 * at / length:.2f}%;width:{100 * seconds / length:.2f}%"
+    return f'<{tag} style="{place}" title="{escape(words)}"></{tag}>'
 
 
-def _lines(path: Path) -> Iterator[object]:
-    with path.open("rb") as file:
-        yield from (decode(line) for line in file)
+def _words(fault: Fault) -> str:
+    return f"{fault.kind} {fault.what}" + (f" for {fault.seconds:g} s" if fault.seconds else "")
+
+
+def _css(kind: str) -> str:
+    return kind.replace(" ", "-")

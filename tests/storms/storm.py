@@ -4,11 +4,14 @@ import asyncio
 import os
 import random
 import re
+import struct
 import subprocess
 import sys
 import time
+from collections.abc import Awaitable, Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,10 +26,12 @@ from shiftwork.store.protocol import Store
 from shiftwork.store.urls import open_store
 from tests.polling import eventually, pass_time
 from tests.storms.faults import Faults
-from tests.storms.places import STORM_PLACES, StormPlace
+from tests.storms.places import STORM_PLACES
+from tests.storms.storm_place import StormPlace
 from tests.system.mill import SURPRISE
 
 CHECKOUT: Final = Path(__file__).parents[2]
+OWN_CLOCK: Final = Path(__file__).parent / "programs" / "clock"
 RUNNING: Final = re.compile(r" runs \d+ workers? in ")
 GAPS: Final = (0.3, 2.5)
 """How many seconds lie between two faults."""
@@ -88,6 +93,9 @@ class Storm:
         self._folder = folder
         self._dice = random.Random(plan.seed)
         self._started: list[subprocess.Popen[bytes]] = []
+        self._clients: list[subprocess.Popen[bytes]] = []
+        self._clocks: dict[int, Path] = {}
+        self._logs_of: dict[int, Path] = {}
         self.history = folder / "history"
         self.samples: list[Sample] = []
         self._environment: dict[str, str] = {}
@@ -95,10 +103,14 @@ class Storm:
         self._place: StormPlace | None = None
         self._over = False
         self._until = 0.0
+        self._faults = 0
 
     # ── what can be harmed ───────────────────────────────────────────────────────────────────────────────────────
 
     def nodes(self) -> list[int]:
+        return [pid for pid in self._alive() if RUNNING.search(self._logs_of[pid].read_text())]
+
+    def _alive(self) -> list[int]:
         return [one.pid for one in self._started if one.poll() is None]
 
     def children(self, pid: int) -> list[psutil.Process]:
@@ -108,26 +120,42 @@ class Storm:
             return []
 
     def start_node(self) -> None:
-        with (self._folder / f"node-{len(self._started)}.log").open("wb") as log:
-            command = [sys.executable, "-m", "shiftwork", "run", "tests.storms.programs.shop:app", "--no-web"]
-            process = subprocess.Popen(command, cwd=CHECKOUT, env=self._environment, stdout=log, stderr=log)
+        """Start a node with a wall clock of its own, by turns of either version."""
+        number = len(self._started)
+        clock = self._folder / f"clock-{number}"
+        clock.write_bytes(struct.pack("d", 0.0))
+        environment = self._environment | {
+            "STORM_CLOCK": str(clock),
+            "STORM_VERSION": f"{1 + number % 2}",
+            "PYTHONPATH": os.pathsep.join([str(OWN_CLOCK), self._environment["PYTHONPATH"]]),
+        }
+        log = self._folder / f"node-{number}.log"
+        command = [sys.executable, "-m", "shiftwork", "run", "tests.storms.programs.shop:app", "--no-web"]
+        with log.open("wb") as out:
+            process = subprocess.Popen(command, cwd=CHECKOUT, env=environment, stdout=out, stderr=out)
         self._started.append(process)
+        self._clocks[process.pid], self._logs_of[process.pid] = clock, log
+
+    def set_clock(self, pid: int, ahead: float) -> None:
+        with self._clocks[pid].open("r+b") as file:
+            file.write(struct.pack("d", ahead))
 
     def leader(self) -> int | None:
         """The oldest node leads, mostly."""
-        alive = self.nodes()
-        return alive[0] if alive else None
+        running = self.nodes()
+        return running[0] if running else None
 
     @property
     def store_faults(self) -> tuple[str, ...]:
-        return tuple(self._place.harms) if self._place is not None else ()
+        return self._place.harms if self._place is not None else ()
 
     async def harm_store(self, how: str, seconds: float) -> None:
         assert self._place is not None
-        await self._place.harms[how](seconds)
+        await self._place.harm(how, seconds)
 
     def note(self, kind: str, what: str, seconds: float | None = None) -> None:
         self._write(Fault(time.monotonic(), kind, what, seconds))
+        self._faults += kind != "oom kill"  # what it came of was counted
 
     def _write(self, line: AnyLine) -> None:
         self._notes.write(encode(line))
@@ -140,7 +168,9 @@ class Storm:
         self.history.mkdir(parents=True)
         async with STORM_PLACES[self._plan.store](self._folder) as place:
             self._place = place
-            self._environment = os.environ | {
+            self._environment = {
+                **os.environ,
+                **place.environment,
                 "STORM_STORE": place.url,
                 "SHIFTWORK_HISTORY": str(self.history),
                 "PYTHONPATH": os.pathsep.join([str(CHECKOUT / "src"), str(CHECKOUT)]),
@@ -151,18 +181,21 @@ class Storm:
                     Opened(time.monotonic(), VERSION, "storm", os.getpid(), time.time(), place.url, self._plan.seed)
                 )
                 stack.callback(self._end_all)
-                faults = await self._weather(place)
+                await self._weather(place)
                 self._write(Expected(time.monotonic(), at_rest=True, until=self._until))
-        return StormResult(self._plan, judge(read_history(self.history)), faults, self.samples, self._surprises())
+        return StormResult(self._plan, judge(read_history(self.history)), self._faults, self.samples, self._surprises())
 
-    async def _weather(self, place: StormPlace) -> int:
+    async def _weather(self, place: StormPlace) -> None:
         for _ in range(self._plan.nodes):
             self.start_node()
         await self._up()
-        app, store = WorkerOrchestrator(place.url), open_store(place.url)
+        keys = place.environment.get("SHIFTWORK_ENCRYPTION_KEYS", "").split()
+        app, store = WorkerOrchestrator(place.url, encryption_keys=keys), open_store(place.url, keys=keys)
         await store.open()
         sampling = asyncio.create_task(self._sample(store))
-        clients = [self._client(number) for number in range(self._plan.clients)]
+        clients = self._clients = [*(self._client(number) for number in range(self._plan.clients)), self._person()]
+        begun = self._folder / "client-0.log"
+        await eventually(lambda: begun.stat().st_size, within=120)
         fronts = [Faults(self, self._plan.seed * 100 + number) for number in range(self._plan.fronts)]
         blowing = asyncio.gather(*(self._blow(front) for front in fronts))
         await asyncio.gather(*(asyncio.to_thread(client.wait) for client in clients))
@@ -178,7 +211,6 @@ class Storm:
                 one.terminate()
         for one in self._started:
             await asyncio.to_thread(one.wait, 90)
-        return sum(front.done for front in fronts)
 
     async def _blow(self, front: Faults) -> None:
         """Do one fault after the other, as long as clients add jobs."""
@@ -188,31 +220,39 @@ class Storm:
             self._keep_up()
 
     def _keep_up(self) -> None:
-        while len(self.nodes()) < self._plan.nodes:
+        while len(self._alive()) < self._plan.nodes:
             self.start_node()
 
     def _client(self, number: int) -> "subprocess.Popen[bytes]":
-        plan = self._plan
-        command = [sys.executable, "-m", "tests.storms.client", f"{plan.seed * 100 + number}", f"{plan.seconds}"]
-        with (self._folder / f"client-{number}.log").open("wb") as log:
-            return subprocess.Popen(
-                [*command, f"{plan.bulk}"], cwd=CHECKOUT, env=self._environment, stdout=log, stderr=log
-            )
+        seed, version = self._plan.seed * 100 + number, 1 + number % 2
+        return self._program(f"client-{number}", version, "client", seed, self._plan.seconds, self._plan.bulk)
+
+    def _person(self) -> "subprocess.Popen[bytes]":
+        return self._program("person", 1, "person", self._plan.seed, self._plan.seconds)
+
+    def _program(self, name: str, version: int, *words: object) -> "subprocess.Popen[bytes]":
+        command = [sys.executable, "-m", f"tests.storms.{words[0]}", *map(str, words[1:])]
+        environment = self._environment | {"STORM_VERSION": f"{version}"}
+        with (self._folder / f"{name}.log").open("wb") as log:
+            return subprocess.Popen(command, cwd=CHECKOUT, env=environment, stdout=log, stderr=log)
 
     async def _up(self) -> None:
-        log = self._folder / "node-0.log"
-        await eventually(lambda: bool(RUNNING.search(log.read_text())), within=120, failure=log.read_text)
+        await eventually(self.nodes, within=120, failure=self._logs)
 
     async def _rest(self, app: WorkerOrchestrator, store: Store) -> None:
         """Let no schedule fire any more, and wait until no job is left."""
         self._until = time.time() - LATE_SECONDS
-        for name in ("tick", "after_tick", "five"):
-            await app.reschedule_worker(name, interval_seconds=86_400)
+
+        async def is_quiet() -> bool:
+            for name in ("tick", "after_tick", "five"):
+                await app.reschedule_worker(name, interval_seconds=86_400)
+            return True
 
         async def is_over() -> bool:
             return not await self._left(store)
 
-        await eventually(is_over, within=REST_SECONDS, every=0.5, failure=self._logs)
+        for true in (is_quiet, is_over):
+            await eventually(partial(_answered, true), within=REST_SECONDS, every=0.5, failure=self._logs)
 
     async def _left(self, store: Store) -> int:
         pools = (await store.stats(time.time())).pools.values()
@@ -262,7 +302,14 @@ class Storm:
         return [match[0] for log in said for match in SURPRISE.finditer(log)]
 
     def _end_all(self) -> None:
-        for one in self._started:
+        for one in [*self._started, *self._clients]:
             if one.poll() is None:
                 one.kill()
                 one.wait()
+
+
+async def _answered(true: Callable[[], Awaitable[bool]]) -> bool:
+    """Return what it says; False while the store is still away."""
+    with suppress(StoreError):
+        return await true()
+    return False

@@ -16,7 +16,7 @@ SEED = int(os.environ.get("SHIFTWORK_TEST_SEED", "1"))
 
 @pytest.mark.parametrize("store", STORM_PLACES)
 async def test_a_storm_breaks_no_promise(store: str, tmp_path: Path) -> None:
-    result = await Storm(StormPlan(store, SEED, seconds=120), tmp_path / f"{store}-{SEED}").rage()
+    result = await Storm(StormPlan(store, SEED, seconds=60), tmp_path / f"{store}-{SEED}").rage()
     write_report([result], tmp_path / "index.html")
     assert result.judgement.holds, result.judgement.text()
     assert result.faults > 10

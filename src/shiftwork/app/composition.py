@@ -16,6 +16,7 @@ from shiftwork.store.protocol import Store
 
 if TYPE_CHECKING:
     from shiftwork.runtime.node.node import Node
+    from shiftwork.runtime.processes.host import Host
     from shiftwork.runtime.processes.messages import Setup
 
 
@@ -54,19 +55,30 @@ class Composition:
         )
 
     def new_node(
-        self, registry: Registry, setup: "Setup | None" = None, *, hooks: JobListeners | None = None
+        self,
+        registry: Registry,
+        setup: "Setup | None" = None,
+        *,
+        hooks: JobListeners | None = None,
+        host: "Host | None" = None,
     ) -> "Node":
-        """Return a node that serves all this, and is not started."""
-        return self._new_node(registry, self.settings, setup, hooks or self._hooks)
+        """Return a node that serves all this, and is not started. A simulation has a host of its own."""
+        return self._new_node(registry, self.settings, setup, hooks or self._hooks, host)
 
     def new_visitor(self, registry: Registry) -> "Node":
         """Return a node that serves one triggered run, and never leads."""
         return self._new_node(registry, self.settings.visitor(), None, self._hooks)
 
     def _new_node(
-        self, registry: Registry, settings: NodeSettings, setup: "Setup | None", hooks: JobListeners
+        self,
+        registry: Registry,
+        settings: NodeSettings,
+        setup: "Setup | None",
+        hooks: JobListeners,
+        host: "Host | None" = None,
     ) -> "Node":
         from shiftwork.runtime.node.node import Node
+        from shiftwork.runtime.processes.host import THIS_HOST
 
         return Node(
             registry,
@@ -77,4 +89,5 @@ class Composition:
             settings=settings,
             outages=self.control.outages,
             setup=setup,
+            host=host or THIS_HOST,
         )

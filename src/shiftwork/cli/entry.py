@@ -19,6 +19,7 @@ SECTIONS: Final = {
         *("flows", "flow", "dead", "events", "doctor", "probe"),
     ),
     "Plan": ("record", "plan"),
+    "Prove": ("check", "simulate"),
     "Change": (
         *("enable", "disable", "forget", "reschedule", "schedule", "pause", "resume", "scale", "drain", "cancel"),
         *("retry", "discard", "send", "token", "move", "db", "key", "rekey"),
@@ -27,10 +28,10 @@ SECTIONS: Final = {
 }
 """Every command, in the order of the help."""
 _ROOMS: Final = {
-    "running": ("run", "deploy", "web", "enqueue", "trigger"),
+    "running": ("run", "deploy", "web", "enqueue", "trigger", "simulations"),
     "looking": (
         *("status", "top", "workers", "schedules", "pools", "nodes", "breakers", "jobs", "flows", "dead", "events"),
-        *("doctor", "probe", "scenarios"),
+        *("doctor", "probe", "scenarios", "check"),
     ),
     "changing": ("changes", "stores", "tokens"),
 }
@@ -42,6 +43,7 @@ _SHARED_FILES: Final = {
     "pools": ("pause", "resume", "scale"),
     "scenarios": ("plan", "record"),
     "schedules": ("reschedule", "schedule"),
+    "simulations": ("simulate",),
     "stores": ("db", "key", "move", "rekey"),
     "tokens": ("token",),
     "workers": ("disable", "enable", "forget"),
@@ -153,7 +155,8 @@ HELP: Final = """\
 Background workers: their schedules, queues and pools.
 
 `shiftwork run MODULE:NAME` runs an app. The other commands read or change its store, from any machine that
-reaches it; running nodes follow at once. `shiftwork plan` needs neither: it simulates a day of traffic.
+reaches it; running nodes follow at once. `shiftwork plan` and `shiftwork check` need neither: one simulates a day of
+traffic, the other checks a recorded history.
 
 \b
 The store, by the first of these that is given:

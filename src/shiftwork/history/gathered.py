@@ -1,7 +1,10 @@
 """A recorded history, put together from the lines of all processes: what the rules judge."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
+from gc import disable, enable, isenabled
+from math import inf
 from typing import Any
 
 from msgspec import Struct
@@ -60,7 +63,7 @@ class DocsCall(Struct, frozen=True, gc=False):
     """None if no answer came."""
 
 
-class OtherCall(Struct, frozen=True, gc=False):
+class OtherCall(Struct, frozen=True):
     """A call that no job's story has."""
 
     effect: Effect
@@ -84,7 +87,7 @@ class RecordedHistory:
         self.switches: list[Switching] = []
         self.doc_calls: list[DocsCall] = []
         self.others: dict[str, list[OtherCall]] = {}
-        """By call: `leave`, `promote`, `prune`, `restore` and `take_over`; and claims and reaps without an answer."""
+        """By call: those about no job, or about jobs by their ids alone; and claims and reaps without an answer."""
         self.runs = 0
         """How many runs began."""
         self.faults: list[tuple[int, Fault]] = []
@@ -123,7 +126,10 @@ class RecordedHistory:
     @cached_property
     def waits(self) -> dict[str, list[QueuedWait]]:
         """When jobs of each worker were certainly queued, likewise."""
-        return waits(self.stories.values())
+        unheard: dict[str, float] = {}
+        for call in self.all_of("claim"):
+            unheard[call.args.pool] = min(unheard.get(call.args.pool, inf), call.effect.since)
+        return waits(self.stories.values(), unheard)
 
     def ends_of(self, worker: str) -> frozenset[str]:
         """Return how runs of a worker have ended that did not succeed (`EndKind`)."""
@@ -167,3 +173,15 @@ class RecordedHistory:
 def line_number(file: int, number: int) -> int:
     """Return the number of a line in a history, given its file's and its own within that."""
     return file << 32 | number
+
+
+@contextmanager
+def without_collector() -> Iterator[None]:
+    """Look for no cycles among the values of a history, of which there are none: it would take most of the time."""
+    was_enabled = isenabled()
+    disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            enable()

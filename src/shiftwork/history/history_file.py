@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final
 from weakref import WeakSet
 
-from shiftwork.history.lines import VERSION, Fault, Opened, encode
+from shiftwork.history.lines import RECORDING_ENDED, VERSION, Fault, Opened, encode
 
 logger: Final = logging.getLogger("shiftwork")
 
@@ -29,8 +29,7 @@ FIRST_PIECE_BYTES: Final = 1 << 16
 LARGEST_PIECE_BYTES: Final = 1 << 20
 RESERVED_BYTES: Final = 4096
 """What stays free behind the piece in use, for the line that says why nothing follows."""
-RECORDING_ENDED: Final = "recording ended"
-"""The kind of that line, a `Fault`."""
+_ZEROS: Final = memoryview(bytes(LARGEST_PIECE_BYTES + RESERVED_BYTES))
 
 
 class HistoryFile:
@@ -74,7 +73,7 @@ class HistoryFile:
         size = max(FIRST_PIECE_BYTES, min(self._end, LARGEST_PIECE_BYTES))
         while size < len(opened) + needed:
             size *= 2
-        self._write_at_end(bytes(size + RESERVED_BYTES))
+        self._lengthen(size + RESERVED_BYTES)
         piece = mmap.mmap(self._fd, size, offset=self._end)
         piece.write(opened)
         self._fill_piece()
@@ -100,18 +99,19 @@ class HistoryFile:
         self._fill_piece()
         self.write = len  # forgets each line
         with suppress(OSError):
-            self._write_at_end(encode(Fault(time.monotonic(), RECORDING_ENDED, self._process)))
+            os.lseek(self._fd, self._end, os.SEEK_SET)
+            os.write(self._fd, encode(Fault(time.monotonic(), RECORDING_ENDED, self._process)))
         logger.error("the history of this process in %s ends here: %s", self._folder, error)
 
-    def _write_at_end(self, text: bytes) -> None:
-        """Write behind the piece in use. Raises `OSError`, if the disk is full.
+    def _lengthen(self, size: int) -> None:
+        """Write zeros behind the piece in use. Raises `OSError` if the disk is full.
 
-        Zeros are written before a new piece is used: a page that exists and is in memory costs a quarter of one that is
-        made when it is first touched, and touching it cannot fail.
+        A page that is written and then mapped costs a quarter of one that is made when it is first touched, and
+        touching it cannot fail.
         """
         os.lseek(self._fd, self._end, os.SEEK_SET)
-        while text:
-            text = text[os.write(self._fd, text) :]
+        while size:
+            size -= os.write(self._fd, _ZEROS[:size])
 
     def __del__(self) -> None:
         if self._fd >= 0:

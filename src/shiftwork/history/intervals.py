@@ -4,7 +4,7 @@ Both begin at the latest position at which what began them may have taken effect
 which anything may have ended them. So two intervals that overlap did overlap, whatever the calls' real order was.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from math import inf
 
 from msgspec import Struct
@@ -82,38 +82,45 @@ class QueuedWait(Struct, frozen=True, gc=False):
     """Whether it may have failed and waited for its retry instead, for some of this time."""
 
 
-def waits(stories: Iterable[JobStory]) -> dict[str, list[QueuedWait]]:
-    """Return the certain waits of each worker's jobs."""
+def waits(stories: Iterable[JobStory], unheard: Mapping[str, float]) -> dict[str, list[QueuedWait]]:
+    """Return the certain waits of each worker's jobs.
+
+    `unheard` is when the first claim of each pool was asked for that was never answered: it may have taken a job of
+    which nothing was heard again.
+    """
     found: dict[str, list[QueuedWait]] = {}
     for story in stories:
-        for wait in _waits_of(story):
+        for wait in _waits_of(story, unheard):
             found.setdefault(story.worker, []).append(wait)
     for those in found.values():
         those.sort(key=lambda wait: wait.since)
     return found
 
 
-def _waits_of(story: JobStory) -> Iterator[QueuedWait]:
+def _waits_of(story: JobStory, unheard: Mapping[str, float]) -> Iterator[QueuedWait]:
     added = story.added
     if added is None or len(story.additions_of_itself) > 1 or added.job.key is not None or story.amendments:
         return
     job, now = added.job, added.effect.now
+    last = unheard.get(job.pool, inf)
     if not job.needs and job.expires_at is None and now is not None and job.run_at <= now:
         first = next(iter(story.tenures), None)
-        yield from _wait(story, added.effect, first, job.run_at - job.head_start)
+        yield from _wait(story, added.effect, first, job.run_at - job.head_start, last=last)
     for (tenure, after), (_, rank) in zip(story.successive, ranks_of(story), strict=True):
         ending = tenure.ending
         if ending is None or ending.status not in {"queued", "failed"} or ending.effect.now is None:
             continue
         due = ending.run_at <= ending.effect.now
         if due or ending.status == "failed":
-            yield from _wait(story, ending.effect, after, rank, retrying=not due)
+            yield from _wait(story, ending.effect, after, rank, last=last, retrying=not due)
 
 
 def _wait(
-    story: JobStory, by: Effect, after: Tenure | None, rank: float | None, *, retrying: bool = False
+    story: JobStory, by: Effect, after: Tenure | None, rank: float | None, *, last: float, retrying: bool = False
 ) -> Iterator[QueuedWait]:
-    until = inf if after is None else after.since
+    if after is not None and after.handout is not None and after.handout.lost_by is not None:
+        return  # it was lost by a claim that nobody heard of, at any time since
+    until = last if after is None else after.since
     if by.until < until:
         yield QueuedWait(by.until, until, story, rank, by, retrying)
 

@@ -7,7 +7,7 @@ from typing import Final
 from msgspec import Struct
 
 from shiftwork.core.words import counted
-from shiftwork.history.gathered import RecordedHistory
+from shiftwork.history.gathered import RecordedHistory, without_collector
 from shiftwork.history.refutation import Refutation, Rule
 from shiftwork.history.rules.attempts import counts_kept, within_limits
 from shiftwork.history.rules.begun_runs import begun
@@ -20,8 +20,8 @@ from shiftwork.history.rules.durable_jobs import (
     steps_kept_once,
     steps_not_repeated,
 )
-from shiftwork.history.rules.fences import current_fences, fences_grow, old_fences
-from shiftwork.history.rules.flows import needs_met
+from shiftwork.history.rules.fences import current_fences, fences_grow, known_fences, old_fences
+from shiftwork.history.rules.flows import needs_met, results_right
 from shiftwork.history.rules.holding import ended_jobs, one_holder, one_run
 from shiftwork.history.rules.leases import live_jobs, terms_apart
 from shiftwork.history.rules.losses import nothing_lost
@@ -34,9 +34,19 @@ RULES: Final[Mapping[str, Rule]] = {
     rule.__name__: rule
     for rule in (
         *(nothing_lost, begun, counts_kept, within_limits),
-        *(fences_grow, old_fences, current_fences, one_holder, one_run, ended_jobs, live_jobs, terms_apart),
+        *(
+            fences_grow,
+            old_fences,
+            current_fences,
+            known_fences,
+            one_holder,
+            one_run,
+            ended_jobs,
+            live_jobs,
+            terms_apart,
+        ),
         *(limits_hold, keys_hold, conflicts_hold, windows_hold, disabled_wait, none_early),
-        *(dependencies_rest, dependencies_met, dependencies_first, needs_met),
+        *(dependencies_rest, dependencies_met, dependencies_first, needs_met, results_right),
         *(ranks_kept, none_starved, precedence_holds, one_of_a_key, twins_live),
         *(fired_once, fired_in_time, none_missed),
         *(steps_fenced, steps_kept_once, steps_not_repeated, signals_taken_once, signals_reach),
@@ -80,10 +90,11 @@ class Judgement(Struct, frozen=True):
 def judge(history: RecordedHistory, report: Report | None = None, rules: Mapping[str, Rule] = RULES) -> Judgement:
     """Return what these rules find in a history."""
     found: list[Refutation] = []
-    for done, (name, rule) in enumerate(rules.items()):
-        if report is not None:
-            report(name, done, len(rules))
-        found += islice(rule(history), REFUTATIONS_KEPT)
+    with without_collector():
+        for done, (name, rule) in enumerate(rules.items()):
+            if report is not None:
+                report(name, done, len(rules))
+            found += islice(rule(history), REFUTATIONS_KEPT)
     if report is not None:
         report("judged", len(rules), len(rules))
     return Judgement(

@@ -3,7 +3,9 @@
 A history is a folder with one file for each process, and a file has one JSON array on each line. Its first element is
 the kind of the line, its second when it was written, by the machine's monotonic clock (in a simulation: virtual time).
 So the lines of all processes of one machine can be put in order, and of two calls it is known that one took effect
-before the other if it was answered before the other was asked.
+before the other if it was answered before the other was asked. Within a file they are nearly in that order: `Ended` may
+come a little later than its time says, and so may the lines of other threads. A line may begin with spaces, the last
+one may be cut, and zeros may follow it.
 
 A process writes `Asked` before a call leaves it, and `Answered` or `Failed` when the call is over. A call with neither
 may have happened or not: its process died, or still waits. So does a call that failed with `maybe`. What is recorded of
@@ -17,12 +19,15 @@ from msgspec import Struct
 
 VERSION: Final = 1
 """The version of this format. A reader rejects others."""
+RECORDING_ENDED: Final = "recording ended"
+"""The kind of the `Fault` that is the last line of a process whose disk was full: what it did then is not known."""
 
 Call = Literal[
     "add", "claim", "finish", "beat", "keep_step", "extend", "send", "promote", "reap", "prune", "leave",
-    "hold", "drop", "put", "erase", "switch", "restore", "take_over", "amend",
+    "hold", "drop", "put", "erase", "switch", "restore", "take_over", "amend", "rewrite", "results",
 ]  # fmt: skip
-"""The calls that are recorded: those that change something. `core` has the rules, `store.protocol` the obligations."""
+"""The calls that are recorded: those that change something, and what jobs of flows are given. `core` has the rules,
+`store.protocol` the obligations."""
 
 
 class HistoryLine(Struct, frozen=True, array_like=True, gc=False):
@@ -46,7 +51,7 @@ class Opened(HistoryLine, frozen=True, array_like=True, tag="opened", gc=False):
     """The seed of the simulation that made this history."""
 
 
-class Defined(HistoryLine, frozen=True, array_like=True, tag="defined", gc=False):
+class Defined(HistoryLine, frozen=True, array_like=True, tag="defined", gc=True):
     """A worker or a pool that this process serves, as it was registered: its `WorkerConfig` or `PoolConfig`."""
 
     kind: Literal["worker", "pool"]
@@ -54,7 +59,7 @@ class Defined(HistoryLine, frozen=True, array_like=True, tag="defined", gc=False
     config: dict[str, Any]
 
 
-class Asked(HistoryLine, frozen=True, array_like=True, tag="asked", gc=False):
+class Asked(HistoryLine, frozen=True, array_like=True, tag="asked", gc=True):
     """A call that is about to leave this process."""
 
     number: int
@@ -66,7 +71,7 @@ class Asked(HistoryLine, frozen=True, array_like=True, tag="asked", gc=False):
     """See `Args`."""
 
 
-class Answered(HistoryLine, frozen=True, array_like=True, tag="answered", gc=False):
+class Answered(HistoryLine, frozen=True, array_like=True, tag="answered", gc=True):
     """The store's answer to a call."""
 
     number: int
@@ -83,11 +88,11 @@ class Failed(HistoryLine, frozen=True, array_like=True, tag="failed", gc=False):
     error: str
     """The class of the error."""
     maybe: bool
-    """Whether the call may have happened: so it is after a `StoreError` that does not say otherwise."""
+    """Whether the call may have happened: so it is unless the contract of the call says otherwise of the error."""
 
 
 class Began(HistoryLine, frozen=True, array_like=True, tag="began", gc=False):
-    """A function is about to be called. Written by the process that calls it."""
+    """A function is about to be called. Written by the process that calls it, before it decodes the payload."""
 
     job: str
     fence: int
@@ -118,7 +123,7 @@ class Fault(HistoryLine, frozen=True, array_like=True, tag="fault", gc=False):
     """What a storm or a simulation did to the system. For the picture; no rule depends on it."""
 
     kind: str
-    """For example "kill", "freeze", "thaw", "outage", "lost reply", "restart"."""
+    """For example "kill", "freeze", "thaw", "outage", "lost reply", "restart"; see also `RECORDING_ENDED`."""
     what: str
     """For example the node or the process that it was done to."""
     seconds: float | None = None
@@ -331,7 +336,10 @@ class CountArgs(Struct, frozen=True, array_like=True, gc=False):
 
 
 class NamesArgs(Struct, frozen=True, array_like=True, gc=False):
-    """`leave`: the instances; `restore`: the jobs' ids; `take_over`: nothing."""
+    """`leave`: the instances; `restore`, `rewrite` and `results`: the jobs' ids; `take_over`: nothing.
+
+    `results` returns a checksum (CRC-32) of each result, None where a job has none.
+    """
 
     names: list[str]
 
@@ -356,6 +364,8 @@ ARGS: Final[dict[str, Any]] = {
     "restore": NamesArgs,
     "take_over": NamesArgs,
     "amend": AmendArgs,
+    "rewrite": NamesArgs,
+    "results": NamesArgs,
 }
 """The type of `Asked.args`, by call."""
 
@@ -379,6 +389,8 @@ ANSWERS: Final[dict[str, Any]] = {
     "restore": None,
     "take_over": int,
     "amend": AmendAnswer,
+    "rewrite": list[bool],
+    "results": list[int | None],
 }
 """The type of `Answered.answer`, by call."""
 

@@ -7,16 +7,15 @@ that looks for what is missing would be wrong.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import contextmanager
-from gc import disable, enable, isenabled
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from msgspec import MsgspecError
 
 from shiftwork.errors import HistoryError
+from shiftwork.history.gathered import without_collector
 from shiftwork.history.gathering import Gatherer
-from shiftwork.history.lines import AnyLine, Fault, decode
+from shiftwork.history.lines import RECORDING_ENDED, AnyLine, Fault, decode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
 
 FIRST: Final = b'["opened"'
 """How the first line of a file begins. Other files in the folder are none of ours."""
-RECORDING_ENDED: Final = "recording ended"
-"""The kind of `Fault` that a recorder writes when its disk is full."""
 REPORT_LINES: Final = 20_000
 """After how many lines the progress is reported."""
 
@@ -49,7 +46,7 @@ def read_history(folder: Path, progress: Progress | None = None) -> "RecordedHis
         raise HistoryError(f"{folder} holds no recorded history: no file in it begins with {FIRST.decode()}")
     total = sum(path.stat().st_size for path in files)
     gatherer, read = Gatherer(), 0
-    with _no_collector():
+    with without_collector():
         for path in files:
             for done in _gather(path, gatherer):
                 if progress is not None:
@@ -95,15 +92,3 @@ def _take(gatherer: Gatherer, text: bytes, number: int, path: Path) -> None:
         raise HistoryError(f"{path}:{number} is no line of a history: {error}") from None
     if isinstance(line, Fault) and line.kind == RECORDING_ENDED:
         raise HistoryError(f"{path}:{number}: this process could not record on, so its history cannot be judged")
-
-
-@contextmanager
-def _no_collector() -> "Iterator[None]":
-    """Make values without looking for cycles among them, of which there are none: it would take most of the time."""
-    was_enabled = isenabled()
-    disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            enable()

@@ -16,7 +16,7 @@ from zlib import crc32
 from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.job_changes import Amended, Change, Finished, Outcome
 from shiftwork.core.model.job_parts import Signal, Step
-from shiftwork.core.model.jobs import Added, JobRecord, JobStatus, NewJob
+from shiftwork.core.model.jobs import Added, JobRecord, JobStatus, NewJob, Rewrite
 from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.observing.beats import Beat, Orders
 from shiftwork.core.observing.pool_stats import PoolStats
@@ -155,6 +155,12 @@ class RecordedStore:
             call.answer = status = await self.inner.send(id, signal, now)
         return status
 
+    async def results(self, ids: Sequence[str]) -> list[bytes | None]:
+        with self._call("results", None, NamesArgs(list(ids))) as call:
+            found = await self.inner.results(ids)
+            call.answer = [None if result is None else crc32(result) for result in found]
+        return found
+
     # ── leader ───────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def promote(self, n: int, now: float) -> Promoted:
@@ -219,6 +225,11 @@ class RecordedStore:
             amended = await self.inner.amend(ids, change, now)
             call.answer = AmendAnswer([(one.ok, one.status) for one in amended])
         return amended
+
+    async def rewrite(self, rewrites: Sequence[Rewrite]) -> list[bool]:
+        with self._call("rewrite", None, NamesArgs([one.after.id for one in rewrites])) as call:
+            call.answer = written = await self.inner.rewrite(rewrites)
+        return written
 
     # ── transactions of the user's ───────────────────────────────────────────────────────────────────────────────
 

@@ -125,10 +125,12 @@ class Stopwatch:
 class OwnGauge:
     """How hard this very process works, and how long the store makes it wait."""
 
-    def __init__(self, monotonic: Callable[[], float], outages: OutageLog) -> None:
+    def __init__(
+        self, monotonic: Callable[[], float], outages: OutageLog, read: Callable[[int], Usage | None] = usage
+    ) -> None:
         self.stopwatch: Stopwatch = Stopwatch(monotonic, outages)
         """Measures the calls of the store."""
-        self._gauge = Gauge(os.getpid(), monotonic)
+        self._gauge = Gauge(os.getpid(), monotonic, read)
         self._lateness = Lateness(monotonic)
 
     def look(self) -> None:

@@ -79,9 +79,13 @@ class Lifeline(threading.Thread):
         watch = select.poll()
         watch.register(self._lifeline, select.POLLIN)
         until: float | None = None  # without a lease there are no jobs
-        while until is None or time.monotonic() < until:
+        while True:
             wait = None if until is None else max(0.0, until - time.monotonic()) * 1000
-            for _, event in watch.poll(wait):
+            events = watch.poll(wait)
+            # First the pipe, then the clock: renewals wait there while a job holds the interpreter.
+            if not events and until is not None and time.monotonic() >= until:
+                return
+            for _, event in events:
                 if event & select.POLLNVAL:
                     raise OSError
                 words = os.read(self._lifeline, 512 * LEASE.size) if event & select.POLLIN else b""

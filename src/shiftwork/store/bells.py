@@ -65,14 +65,15 @@ class Bells:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._by_topic: dict[str, set[LoopBell]] = {}
+        self._by_topic: dict[str, dict[LoopBell, None]] = {}
+        """In the order in which they began to listen, which is also the order in which they ring."""
 
     def listen(self, topics: Collection[str]) -> LoopBell:
         """Return a bell for these topics. Call it from the event loop that will wait."""
         bell = LoopBell(self, topics)
         with self._lock:
             for topic in bell.topics:
-                self._by_topic.setdefault(topic, set()).add(bell)
+                self._by_topic.setdefault(topic, {})[bell] = None
         return bell
 
     def ring(self, topics: Iterable[str]) -> None:
@@ -96,7 +97,7 @@ class Bells:
         if not self._by_topic:
             return ()
         with self._lock:
-            return {bell for topic in topics for bell in self._by_topic.get(topic, ())}
+            return {bell: None for topic in topics for bell in self._by_topic.get(topic, ())}
 
     def ring_all(self) -> None:
         """Ring every bell: something was written, and it is unknown what."""
@@ -110,7 +111,7 @@ class Bells:
     def close(self) -> None:
         """Close every bell."""
         with self._lock:
-            bells = {bell for listening in self._by_topic.values() for bell in listening}
+            bells = {bell: None for listening in self._by_topic.values() for bell in listening}
         for bell in bells:
             bell.close()
 
@@ -118,7 +119,7 @@ class Bells:
         """Remove a bell that closes."""
         with self._lock:
             for topic in bell.topics:
-                listening = self._by_topic.get(topic, set())
-                listening.discard(bell)
+                listening = self._by_topic.get(topic, {})
+                listening.pop(bell, None)
                 if not listening:
                     self._by_topic.pop(topic, None)

@@ -1,9 +1,9 @@
 """Reading and changing the stored schedules: the one place that knows their parts and the index."""
 
 import asyncio
+import random
 import secrets
 from collections.abc import Callable, Collection, Mapping
-from random import random
 from typing import Final
 
 from msgspec import Struct
@@ -118,7 +118,7 @@ async def _announce(store: Store, part: str) -> None:
 
 async def _pause(tries: int) -> None:
     """Wait a little, at random: otherwise many changes at once would overtake each other again and again."""
-    await asyncio.sleep(random() * min(LONGEST_RETRY_SECONDS, 0.002 * 2**tries))
+    await asyncio.sleep(random.random() * min(LONGEST_RETRY_SECONDS, 0.002 * 2**tries))
 
 
 def _announcing(there: Doc | None, part: str) -> Doc:

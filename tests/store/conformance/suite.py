@@ -1,7 +1,7 @@
 """The whole conformance suite: every check, and two ways to run them.
 
-`tests/store/test_conformance.py` runs it against the stores of this repository; docs/testing.md says how the author of
-another store runs it.
+`tests/store/test_conformance.py` runs it against the stores of this repository (`STORES` in
+`tests/store/conftest.py`); docs/testing.md says how the author of another store runs it.
 """
 
 import asyncio

@@ -102,7 +102,7 @@ class Server:
         _make_data(binaries, self.folder / "data", self._who)
         # All users need a password, except the one of the tests.
         rules = self.folder / "data" / "pg_hba.conf"
-        rules.write_text("local all shiftwork trust\nlocal all all scram-sha-256\n")
+        rules.write_text("local all,replication shiftwork trust\nlocal all all scram-sha-256\n")
 
     @property
     def url(self) -> str:
@@ -124,10 +124,27 @@ class Server:
         if self._who:
             os.chown(mark, NOBODY, NOBODY)
 
+    def follow(self, primary: "Server") -> None:
+        """Start it as a standby of this server, with a copy of its data."""
+        data = self.folder / "data"
+        shutil.rmtree(data)
+        program = str(self._binaries / "pg_basebackup")
+        _run(
+            [program, "-D", str(data), "-h", str(primary.folder), "-U", "shiftwork", "-c", "fast", "--no-sync"],
+            cwd=self.folder,
+            **self._who,
+        )
+        self.make_standby()
+        self.start()
+
     @property
     def psql(self) -> str:
         """The path of the program psql, in the same version."""
         return str(self._binaries / "psql")
+
+    def add_settings(self, settings: Mapping[str, str]) -> None:
+        """Use these settings, too, from the next start on."""
+        self._settings = {**self._settings, **settings}
 
     def start(self) -> None:
         settings = [part for name, value in self._settings.items() for part in ("-c", f"{name}={value}")]
@@ -200,6 +217,19 @@ def own_server(*, usual: bool = False) -> Server:
     if not found:
         _missing("the binaries of a PostgreSQL server")
     return Server(next(iter(found.values())), USUAL if usual else SETTINGS)
+
+
+def own_pair() -> tuple[Server, Server]:
+    """Return two servers, each of which can be the other's primary: a commit waits until its standby has it, too."""
+    first, second = own_server(), own_server()
+    for server, primary in ((first, second), (second, first)):
+        server.add_settings(
+            {
+                "synchronous_standby_names": "standby",
+                "primary_conninfo": f"host={primary.folder} user=shiftwork application_name=standby",
+            }
+        )
+    return first, second
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -171,12 +171,12 @@ class Server:
 
 
 @contextmanager
-def cluster(program: Path) -> Iterator[list[Server]]:
+def cluster(program: Path, *settings: str) -> Iterator[list[Server]]:
     """Yield three nodes, each with a third of the slots."""
     with ExitStack() as stack:
         nodes = [
             stack.enter_context(
-                Server(program, *DURABLE, "--cluster-enabled", "yes", "--cluster-port", f"{free_port()}")
+                Server(program, *(settings or DURABLE), "--cluster-enabled", "yes", "--cluster-port", f"{free_port()}")
             )
             for _ in range(NODES)
         ]

@@ -31,12 +31,12 @@ class SmallDisk:
 
 
 @contextmanager
-def small_disk(folder: Path) -> Iterator[SmallDisk]:
-    """A disk of 24 MB in this new folder. Skips the test where none can be mounted."""
+def small_disk(folder: Path, *, megabytes: int = 24) -> Iterator[SmallDisk]:
+    """A disk in this new folder. Skips the test where none can be mounted."""
     if os.geteuid() != 0 or shutil.which("mount") is None:
         pytest.skip("a disk can be mounted by root alone")
     folder.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(folder)]
+    command = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(folder)]
     if subprocess.run(command, check=False).returncode:
         pytest.skip("no disk can be mounted here")
     try:

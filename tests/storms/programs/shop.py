@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import random
 import time
 from typing import Any
 
@@ -16,6 +17,9 @@ app.register_pool("quick", kind="async", min_workers=20, max_workers=40, heartbe
 app.register_pool("threads", kind="thread", min_workers=4, max_workers=4, heartbeat_interval=1)
 app.register_pool("apart", kind="process", min_workers=1, max_workers=2, cpu=0.1, heartbeat_interval=1)
 
+app.register_pool("aside", kind="async", min_workers=4, max_workers=4, heartbeat_interval=1)
+
+VERSION = int(os.environ.get("STORM_VERSION", "1"))
 AGAIN = Retry(delays=(0.2, 0.5, 1.0))
 
 
@@ -67,6 +71,52 @@ async def serve_tenant(tenant: str, number: int) -> None:
 @app.task(pool="quick", rate_limit="30/s")
 async def call_partner(number: int) -> None:
     await asyncio.sleep(0.005)
+
+
+@app.task(pool="quick", max_retries=0, keep_completed_seconds=0)
+async def give_up(number: int) -> None:
+    """Fail for good every other time, so that a person runs it again."""
+    if random.random() < 0.5:
+        raise FailedOnceError(number)
+
+
+@app.task(pool="quick")
+async def linger(seconds: float) -> None:
+    """Run for long enough to be interrupted."""
+    await asyncio.sleep(seconds)
+
+
+@app.task(pool="quick")
+async def bother(number: int) -> None:
+    """Be disabled and enabled by a person."""
+
+
+@app.task(pool="aside")
+async def wait_aside(number: int) -> None:
+    """Wait while a person has paused the pool."""
+
+
+@app.task(pool="apart", max_retries=5, retry=AGAIN)
+def gorge(megabytes: int) -> int:
+    """Take memory, and give it back."""
+    taken = b"x" * (megabytes * 2**20)
+    time.sleep(0.05)
+    return len(taken)
+
+
+if VERSION == 1:
+
+    @app.task(pool="quick", retry=AGAIN)
+    async def greet(number: int) -> int:
+        """Know one parameter."""
+        return number
+
+else:
+
+    @app.task(pool="quick", retry=AGAIN)
+    async def greet(number: int, loudly: bool = False) -> int:  # noqa: FBT001, FBT002 - jobs have names
+        """Know one more than the version before."""
+        return number + loudly
 
 
 @app.task(pool="quick")

@@ -90,7 +90,7 @@ def _beside(
     for effect, story in claimed if stays else ():
         stay = stays.around(effect) if stays else None
         began = stay.began_by if stay else None
-        if stay is None or began is None or not _is_within(began, effect, within):
+        if stay is None or began is None or not _is_within(stay, effect, within):
             continue
         other = stay.story
         what = (
@@ -100,10 +100,14 @@ def _beside(
         yield refutation(history, "dependencies_rest", what, began, effect, stay.ended_by and stay.ended_by.asked)
 
 
-def _is_within(began: Effect, effect: Effect, within: float | None) -> bool:
+def _is_within(stay: Stay, effect: Effect, within: float | None) -> bool:
+    """Return whether an effect came so soon after the claim that began a stay. What was taken over began earlier."""
     if within is None:
         return True
-    return began.now is not None and effect.now is not None and effect.now < began.now + within
+    handout = stay.tenure.handout
+    if handout is None or handout.lost_by is not None or handout.effect.now is None or effect.now is None:
+        return False
+    return effect.now < handout.effect.now + within
 
 
 def dependencies_met(history: RecordedHistory) -> Iterator[Refutation]:

@@ -103,3 +103,18 @@ def _is_current(history: RecordedHistory, story: JobStory, tenure: Tenure, rejec
     later = any(one.fence > tenure.fence and one.since <= effect.until for one in story.tenures)
     taken = history.may_have(("reap", "restore", "take_over"), tenure.since, effect.until)
     return not (others or later or taken)
+
+
+def known_fences(history: RecordedHistory) -> Iterator[Refutation]:
+    """Prove that nothing is accepted under a fence that was never handed out.
+
+    It judges jobs that were added while it was recorded, in a history in which every claim and `reap` was answered:
+    otherwise one of those may have handed it out.
+    """
+    if any(history.all_of("claim", "reap", "restore")):
+        return
+    for story, tenure in history.tenures:
+        proof = next(tenure.proofs(), None)
+        if tenure.handout is None and proof is not None and story.added is not None:
+            what = f"Job {story.id}: a write under fence {tenure.fence} was accepted, which was never handed out."
+            yield refutation(history, "known_fences", what, proof)

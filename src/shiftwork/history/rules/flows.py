@@ -2,17 +2,17 @@
 
 from collections.abc import Iterator
 
+from shiftwork.history.effects import Effect
 from shiftwork.history.gathered import RecordedHistory
 from shiftwork.history.refutation import Refutation, refutation
-from shiftwork.history.stories import Addition, JobStory, Tenure
+from shiftwork.history.stories import Addition, Ending, JobStory, Tenure
 
 
 def needs_met(history: RecordedHistory) -> Iterator[Refutation]:
     """Prove that a job is claimed for the first time only after the jobs that it needs, and those that they have added.
 
-    A need that is met stays met, so later claims are not judged. Which results a job was handed is not recorded: it
-    reads them after its claim, when they are there. A need that any end meets is also met by a job that cannot run any
-    more; where the flow may have had a failure, such needs are not judged.
+    A need that is met stays met, so later claims are not judged. A need that any end meets is also met by a job that
+    cannot run any more; where the flow may have had a failure, such needs are not judged.
     """
     flow = _Flows(history)
     for story in history.stories.values():
@@ -37,6 +37,35 @@ def _unmet(
             what = f"Job {story.id} was claimed before job {needed.id}, which it needs, had {end}."
             ending = next((one.effect for tenure in needed.tenures for one in tenure.endings), None)
             yield refutation(history, "needs_met", what, added.effect, claim, ending and ending.asked)
+
+
+def results_right(history: RecordedHistory) -> Iterator[Refutation]:
+    """Prove that a job of a flow is given the results with which the jobs that it needs have completed.
+
+    Results are compared by their checksums, as they are stored. Jobs that were moved from another store, or rewritten
+    with another key, are passed over, and so is what was read while a result may have changed, or been pruned.
+    """
+    if any(history.all_of("restore")):
+        return
+    pruned = any(history.all_of("prune"))
+    rewritten = {id for call in history.all_of("rewrite") for id in call.args.names}
+    for call in history.all_of("results"):
+        for id, result in zip(call.args.names, call.answer or (), strict=False):
+            story = history.stories.get(id)
+            if story is None or story.added is None or id in rewritten or (result is None and pruned):
+                continue
+            ending = _contradicted(story, call.effect, result)
+            if ending is not None:
+                what = f"The result of job {id} was read, and was not the one with which it had completed."
+                yield refutation(history, "results_right", what, ending.effect.asked, call.effect)
+
+
+def _contradicted(story: JobStory, reading: Effect, result: int | None) -> Ending | None:
+    """Return the outcome with whose result the job had certainly completed, if another one was read."""
+    possible = [one for one in story.endings if one.effect.since <= reading.until]
+    if any(one.result == result for one in possible) or any(story.amended("requeue", "discard")):
+        return None
+    return next((one for one in possible if one.accepted and one.effect.before(reading)), None)
 
 
 class _Flows:

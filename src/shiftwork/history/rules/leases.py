@@ -66,7 +66,7 @@ def live_jobs(history: RecordedHistory) -> Iterator[Refutation]:
     A lease lasts until the `now` of the last beat and its time to live, and is judged by the `now` of the `reap`. An
     instance that had left, or from which jobs were taken before, is not judged.
     """
-    beats = _beats(history)
+    beats = leases_of(history)
     taken: dict[str, list[tuple[Handout, JobStory]]] = {}
     for story, tenure in history.tenures:
         if tenure.handout is not None and tenure.handout.lost_by is not None:
@@ -84,7 +84,8 @@ def live_jobs(history: RecordedHistory) -> Iterator[Refutation]:
         yield refutation(history, "live_jobs", what, held[1], effect)
 
 
-def _beats(history: RecordedHistory) -> dict[str, Lease]:
+def leases_of(history: RecordedHistory) -> dict[str, Lease]:
+    """Return the lease of each instance that has beaten."""
     found: dict[str, list[Renewal]] = {}
     for beat in history.beats:
         for instance in beat.args.instances:

@@ -19,7 +19,7 @@ def nothing_lost(history: RecordedHistory) -> Iterator[Refutation]:
     completed, or its worker or pool was stopped. Where the history does not say enough (a breaker was stepped, a
     dependency may hold it), the rule is silent.
     """
-    if not history.expects_rest:
+    if not history.expects_rest or any(history.all_of(*MOVES)):
         return
     rest = _Rest(history)
     for story in history.stories.values():
@@ -58,10 +58,8 @@ class _Rest:
         """The workers that some process knows; None if no process says."""
 
     def may_be_over(self, story: JobStory) -> bool:
-        """Return whether the job may have ended, or been deleted or moved."""
-        if self._history.others.keys() & {*MOVES} or any(story.amended("discard")):
-            return True
-        if any(story.amended("cancel")) or story.added is None or story.added.job.expires_at is not None:
+        """Return whether the job may have ended, or been deleted."""
+        if any(story.amended("cancel", "discard")) or story.added is None or story.added.job.expires_at is not None:
             return True
         requeued = [one.effect for one in story.amendments if one.change == "requeue" and one.done]
         ends = [ending.effect for ending in story.endings if ending.status in ENDED]

@@ -4,7 +4,7 @@ An order between jobs is certain only where nothing else could have held the fir
 jobs that it compares.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from heapq import heappop, heappush
 from typing import Final
@@ -18,7 +18,8 @@ from shiftwork.history.effects import Effect
 from shiftwork.history.gathered import RecordedHistory
 from shiftwork.history.intervals import QueuedWait, ranks_of
 from shiftwork.history.refutation import Refutation, refutation
-from shiftwork.history.stories import JobStory, Tenure
+from shiftwork.history.rules.leases import Lease, leases_of
+from shiftwork.history.stories import JobStory
 
 ROUNDING_SECONDS: Final = 1e-5
 """By how much two ranks must differ to be told apart: stores keep them in several forms."""
@@ -28,10 +29,9 @@ class RankedClaim(Struct, frozen=True, gc=False):
     """A job that was claimed, with the rank that it had."""
 
     story: JobStory
-    tenure: Tenure
     rank: float
     effect: Effect
-    pool: str
+    instance: str
 
 
 def ranks_kept(history: RecordedHistory) -> Iterator[Refutation]:
@@ -41,10 +41,10 @@ def ranks_kept(history: RecordedHistory) -> Iterator[Refutation]:
     proves that an interruption does not cost its place. It passes over jobs with a concurrency key, which may be
     parked, jobs that a person has changed, and those whose rank is not certain.
     """
-    claims = _claims(history)
-    for (worker, pool), those in claims.items():
-        found = [wait for wait in history.waits.get(worker, ()) if _is_ranked(wait) and _pool_of(wait.story) == pool]
-        yield from _overtaken(history, "ranks_kept", those, found, lambda _: True)
+    waits = _waits(history)
+    for group, those in _claims(history).items():
+        if group in waits:
+            yield from _overtaken(history, "ranks_kept", those, waits[group], _any)
 
 
 def none_starved(history: RecordedHistory) -> Iterator[Refutation]:
@@ -54,43 +54,57 @@ def none_starved(history: RecordedHistory) -> Iterator[Refutation]:
     of workers without any gates that were never disabled, in pools that nobody has paused, against claims of processes
     that serve the worker and have refused none of its payloads.
     """
-    by_pool: dict[str, list[RankedClaim]] = {}
-    for (_, pool), those in _claims(history).items():
-        by_pool.setdefault(pool, []).extend(those)
     changed = {doc[1] for call in history.doc_calls for doc in call.docs if doc[0] == POOL.name}
-    for worker, found in history.waits.items():
-        gates = history.policies.gates(worker)
-        if gates is None or not gates.open or not _is_always_on(history, worker):
-            continue
-        serving = {number for number, defined in enumerate(history.defined) if worker in defined}
-        for pool in {_pool_of(wait.story) for wait in found} - changed:
-            others = [one for one in by_pool.get(pool, ()) if one.story.worker != worker]
-            waiting = [wait for wait in found if _is_ranked(wait) and _pool_of(wait.story) == pool]
-            yield from _overtaken(history, "none_starved", others, waiting, partial(_is_by, serving))
+    free = {worker for worker in history.waits if _is_free(history, worker)}
+    waiting: dict[str, list[QueuedWait]] = {}
+    for (worker, pool), found in _waits(history).items():
+        if worker in free and pool not in changed:
+            waiting.setdefault(pool, []).extend(found)
+    claims: dict[str, list[RankedClaim]] = {}
+    for (_, pool), those in _claims(history).items():
+        claims.setdefault(pool, []).extend(those)
+    serves = [frozenset(defined) for defined in history.defined]
+    for pool, found in waiting.items():
+        yield from _overtaken(history, "none_starved", claims.get(pool, []), found, partial(_is_served, serves))
+
+
+def _is_free(history: RecordedHistory, worker: str) -> bool:
+    gates = history.policies.gates(worker)
+    return gates is not None and gates.open and _is_always_on(history, worker)
+
+
+def _is_served(serves: list[frozenset[str]], claim: RankedClaim, wait: QueuedWait) -> bool:
+    """Return whether the process that made a claim would have claimed a waiting job of another worker, too."""
+    worker = wait.story.worker
+    return worker != claim.story.worker and worker in serves[claim.effect.asked >> 32]
 
 
 def precedence_holds(history: RecordedHistory) -> Iterator[Refutation]:
     """Prove that a job which waits for a conflict keeps later-ranked jobs of the other side from starting.
 
     It is proven for workers that nothing but conflicts holds back, and that were never disabled, against workers of the
-    same pool.
+    same pool, and against claims of instances whose lease had certainly not ended: no job gives way to one that no
+    live instance would run.
     """
     claims = _claims(history)
-    for worker, found in history.waits.items():
+    is_live = partial(_is_live, leases_of(history))
+    for (worker, pool), found in _waits(history).items():
         gates = history.policies.gates(worker)
-        if gates is None or not _only_conflicts(gates) or not _is_always_on(history, worker):
+        if gates is None or gates.pool != pool or not gates.conflicts or not _only_conflicts(gates):
             continue
-        for other in gates.conflicts:
+        for other in gates.conflicts if _is_always_on(history, worker) else ():
             agreed = history.policies.gates(other)
-            those = claims.get((other, gates.pool), [])
-            if agreed is not None and worker in agreed.conflicts and agreed.pool == gates.pool:
-                waiting = [one for one in found if _is_ranked(one) and _pool_of(one.story) == gates.pool]
-                yield from _overtaken(history, "precedence_holds", those, waiting, lambda _: True)
+            if agreed is not None and worker in agreed.conflicts and agreed.pool == pool:
+                yield from _overtaken(history, "precedence_holds", claims.get((other, pool), []), found, is_live)
 
 
-def _is_by(files: set[int], claim: RankedClaim) -> bool:
-    """Return whether one of these processes has made the claim."""
-    return claim.effect.asked >> 32 in files
+def _any(_claim: RankedClaim, _wait: QueuedWait) -> bool:
+    return True
+
+
+def _is_live(leases: dict[str, Lease], claim: RankedClaim, _wait: QueuedWait) -> bool:
+    held = leases[claim.instance].held_until(claim.effect) if claim.instance in leases else None
+    return held is not None and claim.effect.now is not None and claim.effect.now < held[0]
 
 
 def _only_conflicts(gates: Gates) -> bool:
@@ -105,61 +119,71 @@ def _is_always_on(history: RecordedHistory, worker: str) -> bool:
     return enabled and not switched and not refused
 
 
-def _is_ranked(wait: QueuedWait) -> bool:
-    return wait.rank is not None and not wait.retrying
-
-
-def _pool_of(story: JobStory) -> str:
-    return "" if story.added is None else story.added.job.pool
+def _waits(history: RecordedHistory) -> dict[tuple[str, str], list[QueuedWait]]:
+    """Return the certain waits of jobs whose rank is known, by worker and pool."""
+    found: dict[tuple[str, str], list[QueuedWait]] = {}
+    for worker, waits in history.waits.items():
+        for wait in waits:
+            if wait.rank is not None and not wait.retrying and wait.story.added is not None:
+                found.setdefault((worker, wait.story.added.job.pool), []).append(wait)
+    return found
 
 
 def _claims(history: RecordedHistory) -> dict[tuple[str, str], list[RankedClaim]]:
     """Return the claims of jobs whose rank is known, by worker and pool."""
     found: dict[tuple[str, str], list[RankedClaim]] = {}
     for story in history.stories.values():
-        if story.amendments or story.added is None or len(story.additions_of_itself) > 1:
+        added = story.added
+        if story.amendments or added is None or len(story.additions_of_itself) > 1:
             continue
-        pool = story.added.job.pool
+        those = found.setdefault((story.worker, added.job.pool), [])
         for tenure, (rank, _) in zip(story.tenures, ranks_of(story), strict=True):
-            handout = tenure.handout
-            if handout is not None and handout.lost_by is None and rank is not None:
-                claim = RankedClaim(story, tenure, rank, handout.effect, pool)
-                found.setdefault((story.worker, pool), []).append(claim)
+            if tenure.handout is not None and tenure.handout.lost_by is None and rank is not None:
+                those.append(RankedClaim(story, rank, tenure.handout.effect, tenure.handout.instance))
+    for those in found.values():
+        those.sort(key=_since)
     return found
+
+
+def _since(claim: RankedClaim) -> float:
+    return claim.effect.since
 
 
 def _overtaken(
     history: RecordedHistory,
     rule: str,
-    claims: Iterable[RankedClaim],
-    waits: Iterable[QueuedWait],
-    judges: Callable[[RankedClaim], bool],
+    claims: list[RankedClaim],
+    waits: list[QueuedWait],
+    judges: Callable[[RankedClaim, QueuedWait], bool],
 ) -> Iterator[Refutation]:
     """Yield the claims that were answered while a job with a better rank was certainly queued, all the time."""
     coming = sorted(waits, key=lambda wait: wait.since, reverse=True)
     waiting: list[tuple[float, int, QueuedWait]] = []
-    for claim in sorted(claims, key=lambda one: one.effect.since):
+    for claim in sorted(claims, key=_since):
         while coming and coming[-1].since < claim.effect.since:
             wait = coming.pop()
             heappush(waiting, (wait.rank or 0.0, len(coming), wait))
-        passed = _passed_over(waiting, claim)
-        if passed is not None and judges(claim):
+        passed = _passed_over(waiting, claim, judges)
+        if passed is not None:
             yield _overtaking(history, rule, claim, passed)
 
 
-def _passed_over(waiting: list[tuple[float, int, QueuedWait]], claim: RankedClaim) -> QueuedWait | None:
+def _passed_over(
+    waiting: list[tuple[float, int, QueuedWait]],
+    claim: RankedClaim,
+    judges: Callable[[RankedClaim, QueuedWait], bool],
+) -> QueuedWait | None:
     """Return a job with a better rank that was queued before this claim was asked, and after it was answered."""
     aside: list[tuple[float, int, QueuedWait]] = []
     found: QueuedWait | None = None
     while waiting and waiting[0][0] < claim.rank - ROUNDING_SECONDS:
-        wait = waiting[0][2]
-        if wait.until <= claim.effect.since:
-            heappop(waiting)
-        elif wait.until > claim.effect.until and wait.story is not claim.story:
+        entry = heappop(waiting)
+        wait = entry[2]
+        if wait.until > claim.effect.since:
+            aside.append(entry)
+        if wait.until > claim.effect.until and wait.story is not claim.story and judges(claim, wait):
             found = wait
             break
-        else:
-            aside.append(heappop(waiting))
     for entry in aside:
         heappush(waiting, entry)
     return found

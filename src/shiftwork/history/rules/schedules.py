@@ -111,13 +111,13 @@ def _was_changed(history: RecordedHistory, worker: str) -> bool:
 
 
 def _fires(history: RecordedHistory) -> Iterator[tuple[str, float, Addition]]:
-    """Yield every job that a schedule has added, with its worker and its fire time."""
+    """Yield the jobs that schedules have added, each with its fire time, and the worker whose own schedule it is."""
     for story in history.stories.values():
         for added in story.additions_of_itself:
             at = _fire_time(story.id) if added.job.cause == "scheduled" else None
             if at is not None:
-                worker = added.job.worker if story.id.startswith(f"{added.job.worker}@") else ""
-                yield worker, at, added
+                of_worker = story.id.partition("~")[0] == fire_id(added.job.worker, at)
+                yield added.job.worker if of_worker else "", at, added
 
 
 def _fire_time(id: str) -> float | None:

@@ -31,7 +31,7 @@ class ClusterDuties:
         leader = Leader(here, ttl=lease)
         self.leader: Leader = leader
         self.neighbours: DeadNodeDetector = DeadNodeDetector(
-            here.store, here.clock, leader, mark=here.mark, every=lease / BEATS_A_LEASE
+            here.store, here.clock, leader, mark=here.mark, every=lease / BEATS_A_LEASE, host=here.host
         )
         self._recorder = recorder = StatsRecorder(here.store, here.clock, lambda: leader.leading)
         registry = here.registry

@@ -10,7 +10,7 @@ from typing import Final
 from shiftwork.core.observing.beats import InstanceRecord, ProcessMark
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.leader.leader import Leader
-from shiftwork.runtime.local_processes import end_groups, is_dead
+from shiftwork.runtime.processes.host import Host
 from shiftwork.store.protocol import Store
 
 WATCH_SECONDS: Final = 1.0
@@ -22,11 +22,21 @@ DEAD_NODE_RETRY_SECONDS: Final = 0.05
 class DeadNodeDetector:
     """Proves the death of other nodes on this machine, and has their jobs rescued."""
 
-    def __init__(self, store: Store, clock: Clock, leader: Leader, *, mark: ProcessMark | None, every: float) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        leader: Leader,
+        *,
+        mark: ProcessMark | None,
+        every: float,
+        host: Host,
+    ) -> None:
         self._store = store
         self._clock = clock
         self._leader = leader
         self._own = mark
+        self._host = host
         self._every = every
         """How often to ask the store who the neighbours are."""
         self._known: set[ProcessMark] = set()
@@ -40,14 +50,16 @@ class DeadNodeDetector:
         if own is None:
             return None
         now = self._clock.now()
-        if now < self._ask_at and not any(is_dead(mark, own) for mark in self._known):
+        if now < self._ask_at and not any(self._host.is_dead(mark, own) for mark in self._known):
             return self._look_at(now)
         return await self.report_dead(await self._store.instances())
 
     def dead_among(self, instances: Sequence[InstanceRecord]) -> set[str]:
         """Return the nodes, of those that these instances belong to, that are proven dead."""
         own = self._own
-        return set() if own is None else {node for node, mark in _marks(instances).items() if is_dead(mark, own)}
+        if own is None:
+            return set()
+        return {node for node, mark in _marks(instances).items() if self._host.is_dead(mark, own)}
 
     def living_among(self, instances: Sequence[InstanceRecord]) -> list[InstanceRecord]:
         """Return those of these instances whose node is not proven dead."""
@@ -63,7 +75,7 @@ class DeadNodeDetector:
         self._leader.note(instances)
         marks, dead = _marks(instances), self.dead_among(instances)
         children = {known.beat.node: known.beat.children for known in instances if known.beat.process is not None}
-        ended = {node for node in dead if end_groups(children[node], marks[node])}
+        ended = {node for node in dead if self._host.end_groups(children[node], marks[node])}
         self._known = {mark for node, mark in marks.items() if node not in ended and mark != own}
         if dead:
             await self._leader.depose(dead)

@@ -19,7 +19,6 @@ from shiftwork.runtime.claiming.pool_instance import PoolInstance, PoolInstanceL
 from shiftwork.runtime.clock import Clock, Timer
 from shiftwork.runtime.node.node_services import NodeServices
 from shiftwork.runtime.processes.post_mortem import KillRecord
-from shiftwork.runtime.processes.process_guard import ProcessGuard
 from shiftwork.runtime.processes.remote_runner import ProcessRole, RemoteRunner
 from shiftwork.runtime.running.local_runner import LocalRunner, context_services
 from shiftwork.runtime.running.runner import Isolation, Runner
@@ -33,7 +32,7 @@ class Runners:
     def __init__(self, services: NodeServices) -> None:
         self._services = services
         self._kills = KillRecord()
-        self.guard: ProcessGuard = ProcessGuard()
+        self.guard = services.host.guard()
 
     def local(self) -> Runner:
         """Return a runner in this process."""
@@ -46,14 +45,16 @@ class Runners:
             outages=here.outages,
             recorder=recorder_of(here.store),
         )
-        return LocalRunner(here.registry.callees, services, load=here.gauge.load)
+        return LocalRunner(here.registry.callees, services, load=here.gauge.load, threads=here.host.threads())
 
     def process(self, role: ProcessRole) -> Runner:
         """Start a process that runs many jobs at a time, or one. Raises `OSError` if it cannot be started."""
         here = self._services
         assert here.setup is not None  # noqa: S101 - given wherever a pool runs apart
         setup = replace(here.setup, role=role, now=here.clock.now(), at=time.monotonic())
-        return RemoteRunner(setup, here.clock, report=here.progress.report, kills=self._kills, guard=self.guard)
+        return RemoteRunner(
+            setup, here.clock, report=here.progress.report, kills=self._kills, guard=self.guard, host=here.host
+        )
 
     async def _store(self) -> Store:
         return self._services.store

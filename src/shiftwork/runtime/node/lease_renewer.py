@@ -117,7 +117,7 @@ class LeaseRenewer:
             self.over.set()
             return None
         # The store may fail, or just not answer: this timer does not wait for it.
-        watch = self._clock.call_in(max(self._left(), LATE_BEAT_SECONDS), self._give_up)
+        watch = self._clock.call_in(self._patience(), self._give_up)
         try:
             return await self.beat()
         except Exception as error:  # noqa: BLE001 - whatever it is, the lease is not renewed
@@ -134,13 +134,14 @@ class LeaseRenewer:
         until = self._until(began)
         if until <= self._clock.monotonic():
             raise StoreUnavailableError(f"renewing the leases took {self._clock.monotonic() - began:.0f} s")
-        now = self._clock.now()
+        now, took = self._clock.now(), self._clock.monotonic() - began
         self._renewed_at = began
         self._stepped_down = self._failing = False
         self._holders.renewed([beat.instance for beat in beats if beat.instance not in orders.lost], until)
         if orders.cancel or orders.lost:
             self._holders.obey(orders)
-        return now + (REBIRTH_SECONDS if orders.lost else self._ttl / BEATS_A_LEASE)
+        # Counted from the question: after a reply that took long, the leases do not last until a whole share later.
+        return now + (REBIRTH_SECONDS if orders.lost else self._ttl / BEATS_A_LEASE - took)
 
     async def _ask(self) -> tuple[Sequence[Beat], float, Orders, bool]:
         """Beat, in one round trip, and follow the store's clock.
@@ -170,6 +171,11 @@ class LeaseRenewer:
         elif not self._stepped_down or now >= self._logged_at + BEAT_QUIET_SECONDS:
             self._logged_at = now
             logger.error("cannot renew the leases: %s; trying again", error, exc_info=error)
+
+    def _patience(self) -> float:
+        """Return for how long a beat that begins now may take before running jobs are stopped."""
+        left = self._left()
+        return LATE_BEAT_SECONDS if left < -LATE_BEAT_SECONDS else max(left, 0.0)
 
     def _left(self) -> float:
         """Return the seconds until running jobs must be stopped, unless the lease is renewed."""

@@ -33,6 +33,7 @@ from shiftwork.runtime.node.pool_supervisor import PoolSupervisor
 from shiftwork.runtime.node.stopping import HURRIED_SECONDS, StopBudget
 from shiftwork.runtime.outage_log import OutageLog
 from shiftwork.runtime.outcomes.reporter import Reporter
+from shiftwork.runtime.processes.host import THIS_HOST, Host
 from shiftwork.runtime.processes.messages import Setup
 from shiftwork.runtime.publication import publish, read_definitions, record_definitions
 from shiftwork.runtime.registry import Registry
@@ -64,6 +65,7 @@ class Node:
         settings: NodeSettings,
         outages: OutageLog,
         setup: Setup | None = None,
+        host: Host = THIS_HOST,
     ) -> None:
         self._services = here = make_node_services(
             registry,
@@ -74,6 +76,7 @@ class Node:
             settings=settings,
             outages=outages,
             setup=setup,
+            host=host,
             beat=self._beat,
         )
         self._pools: dict[str, PoolConfig] = {}
@@ -95,6 +98,7 @@ class Node:
         self._adoption: Duty | None = None
         self._draining = False
         self._budget: StopBudget | None = None
+        self._hurried = False
         for pool in registry.pools.values():
             self._serve(pool)
 
@@ -317,6 +321,8 @@ class Node:
         budget = self._budget = StopBudget(timeout_seconds)
         self._draining = self._node_leases.draining = True
         self._node_pools.drain()
+        if self._hurried:  # the second signal came with the first one
+            self.hurry()
         duties = asyncio.ensure_future(self._stop_duties())
         await self._node_pools.idle(deadline)
         budget.begin()
@@ -338,6 +344,7 @@ class Node:
 
     def hurry(self) -> None:
         """Stop waiting for running work, and for the store: a second signal came."""
+        self._hurried = True
         self._node_pools.stop_runs()
         self._services.clock.call_in(HURRIED_SECONDS, self._node_pools.kill)
         if self._budget is not None:

@@ -85,14 +85,15 @@ class NodeJoin:
         try:
             _, stored = await together(lock.acquire(), here.publication.read())
             seen, living = await self._look_around()
+            workers = here.registry.workers.keys()
+            left = await left_pools(here.store, registered=pools, workers=workers, stats=seen.stats)
         except BaseException:
-            await asyncio.wait([ready_to_claim])
+            await asyncio.gather(ready_to_claim, return_exceptions=True)
             await cluster.leave(())
             await lock.release()
             raise
         here.reporter.learn(stored.lanes)
-        workers = here.registry.workers.keys()
-        for pool in await left_pools(here.store, registered=pools, workers=workers, stats=seen.stats):
+        for pool in left:
             serve(pool)
         planned, *_ = await together(
             # Whichever node leads: it may not know us yet, and it may be dead.

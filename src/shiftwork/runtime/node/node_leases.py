@@ -11,7 +11,6 @@ from typing import Final, Literal, ParamSpec
 
 from shiftwork.core.observing.beats import Beat, NodeBeat, Orders
 from shiftwork.core.words import counted
-from shiftwork.runtime import machine
 from shiftwork.runtime.claiming.pool_instance import PoolInstance
 from shiftwork.runtime.duty import Duty
 from shiftwork.runtime.leader.leader import Leader
@@ -37,7 +36,7 @@ class NodeLeases:
         self._leader = leader
         self._loop = asyncio.get_running_loop()
         self._started_at = services.clock.now()
-        self._machine = machine.measure()
+        self._machine = services.host.measure()
         self._pulse = LeaseRenewer(
             services.store,
             services.clock,
@@ -132,6 +131,7 @@ class NodeLeases:
     # ── what follows: passed on to the node's own event loop ─────────────────────────────────────────────────────
 
     def renewed(self, instances: Sequence[str], until: float) -> None:
+        self._node_pools.renew(instances, until)  # at once: the processes must not end because our loop is blocked
         self._on_our_loop(self._node_pools.renewed, instances, until)
 
     def obey(self, orders: Orders) -> None:

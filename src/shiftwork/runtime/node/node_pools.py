@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 from shiftwork.core.model.doc_types import StackReply
 from shiftwork.core.model.workers import PoolConfig
 from shiftwork.errors import StoreError
-from shiftwork.runtime import machine
 from shiftwork.runtime.claiming.pool_instance import PoolInstance
 from shiftwork.runtime.duty import Duty
 from shiftwork.runtime.gauge import Load
@@ -40,7 +39,7 @@ class NodePools:
         self._loop = asyncio.get_running_loop()
         self._changes = ChangeWatch(services.clock)
         self._releases: set[asyncio.Task[None]] = set()
-        self._cores = machine.measure().cores
+        self._cores = services.host.measure().cores
         runners = Runners(services)
         self._guard = runners.guard
         self._quarantine = Quarantine(
@@ -108,13 +107,19 @@ class NodePools:
             pool.look()
         self._quarantine.look()
 
+    def renew(self, instances: Collection[str], until: float) -> None:
+        """Let the processes of these instances live until then. Safe from any thread."""
+        runners = [instance.runner for instance in self.instances if instance.name in instances]
+        for runner in (*runners, *self._quarantine.runners):
+            runner.renew(until)
+        self._guard.renew(until)
+
     def renewed(self, instances: Collection[str], until: float) -> None:
         """Note that the leases of these instances hold until then."""
         for instance in self.instances:
             if instance.name in instances:
                 instance.renewed(until)
         self._quarantine.renewed(until)
-        self._guard.renew(until)
 
     def _memory_limit(self, pool: str) -> int | None:
         return self.pools[pool].pool.max_memory_per_instance

@@ -12,7 +12,6 @@ from shiftwork.runtime.claiming.instance_services import InstanceServices, Unask
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.duty import Duty
 from shiftwork.runtime.gauge import OwnGauge
-from shiftwork.runtime.local_processes import own_mark
 from shiftwork.runtime.node.node_settings import NodeSettings
 from shiftwork.runtime.outage_log import OutageLog
 from shiftwork.runtime.outcomes.breaker_stepper import BreakerStepper
@@ -20,6 +19,7 @@ from shiftwork.runtime.outcomes.outbox import Outbox
 from shiftwork.runtime.outcomes.progress_writer import ProgressWriter
 from shiftwork.runtime.outcomes.refusals import Refusals
 from shiftwork.runtime.outcomes.reporter import Reporter
+from shiftwork.runtime.processes.host import Host
 from shiftwork.runtime.processes.messages import Setup
 from shiftwork.runtime.publication import Publication
 from shiftwork.runtime.registry import Registry
@@ -36,6 +36,8 @@ class NodeServices(InstanceServices, frozen=True, kw_only=True):
     outages: OutageLog
     setup: Setup | None
     """How its processes are set up; None if it starts none."""
+    host: Host
+    """The machine that it runs on."""
 
     def duty(
         self, name: str, poll: Callable[[], Awaitable[float | None]], *topics: str, every: float | None = None
@@ -59,10 +61,11 @@ def make_node_services(
     settings: NodeSettings,
     outages: OutageLog,
     setup: Setup | None,
+    host: Host,
     beat: Callable[[], Awaitable[object]],
 ) -> NodeServices:
     """Put together what the parts of a new node share. `beat` renews its leases at once."""
-    gauge = OwnGauge(clock.monotonic, outages)
+    gauge = OwnGauge(clock.monotonic, outages, host.usage)
     reporter = Reporter(
         registry, store=store, clock=clock, hooks=hooks, states=states, outages=outages, every_run=settings.every_run
     )
@@ -79,7 +82,7 @@ def make_node_services(
     )
     return NodeServices(
         node=f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}",
-        mark=own_mark(),
+        mark=host.mark(),
         registry=registry,
         states=states,
         store=store,
@@ -94,4 +97,5 @@ def make_node_services(
         unasked_hand_backs=UnaskedHandBacks(),
         outages=outages,
         setup=setup,
+        host=host,
     )

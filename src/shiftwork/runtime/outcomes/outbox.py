@@ -91,7 +91,7 @@ class Outbox:
 
     def _lose_patience(self) -> None:
         self._no_patience = True
-        if self._task is not None:
+        if self._task is not None and self._under_way:  # one that has not begun could not clean up
             self._task.cancel()
 
     async def _run(self) -> None:

@@ -36,6 +36,7 @@ from shiftwork.runtime.processes.messages import (
 from shiftwork.runtime.processes.serial_runner import SerialRunner
 from shiftwork.runtime.registry import Callee
 from shiftwork.runtime.running.job_run import LocalRun
+from shiftwork.runtime.running.job_threads import JobThreads
 from shiftwork.runtime.running.local_runner import LocalRunner, context_services
 from shiftwork.runtime.running.loop_watch import LoopWatch
 from shiftwork.store.protocol import Store
@@ -96,8 +97,13 @@ class ChildProcess:
         *,
         alone: bool,
         recorder: "HistoryRecorder | None" = None,
+        threads: JobThreads | None = None,
+        watched: bool = True,
     ) -> None:
-        """Run jobs from now on, and write down what is called here if there is a recorder."""
+        """Run jobs from now on, and write down what is called here if there is a recorder.
+
+        `watched`: whether a thread names what blocks the event loop.
+        """
         self._callees = callees
         if recorder is not None:
             self.link.before_send = recorder.flush
@@ -106,11 +112,17 @@ class ChildProcess:
         )
         if alone:
             self._runner = self._serial = SerialRunner(
-                callees, services, self._given, prepare=self._prepare, on_not_started=self._not_started
+                callees,
+                services,
+                self._given,
+                prepare=self._prepare,
+                on_not_started=self._not_started,
+                threads=threads,
             )
         else:
-            self._runner = LocalRunner(callees, services)
-            LoopWatch(self._runs.values).start()  # a run that is alone holds up only itself
+            self._runner = LocalRunner(callees, services, threads=threads)
+            if watched:
+                LoopWatch(self._runs.values).start()  # a run that is alone holds up only itself
 
     def listen(self, hooks: Hooks) -> None:
         """Call these hooks from now on."""

@@ -37,7 +37,7 @@ class Guard:
             wait = None if self._until is None else max(0.0, self._until - time.monotonic()) * 1000
             if any(fd == 0 for fd, _ in watch.poll(wait)):
                 self._read()
-            if self._until is not None and time.monotonic() >= self._until:
+            elif self._until is not None and time.monotonic() >= self._until:  # and no renewal waits to be read
                 self._until = None
                 self._kill()
         os.set_blocking(0, False)

@@ -56,6 +56,8 @@ class NodeEnd:
         self._given = 0
         self._unwritten: list[int] = []
         """The tokens that are not in the pipe yet."""
+        self._waits = False
+        """Whether the first of them found no room."""
         self._free: list[int] = []
         self._used = 0
 
@@ -83,21 +85,25 @@ class NodeEnd:
 
     @property
     def full(self) -> bool:
-        """Whether the pipe had no room for all tokens. Once it has, ask the process to `LookAgain`."""
+        """Whether tokens are not in the pipe yet: it may have had no room for them."""
         return bool(self._unwritten)
 
-    def write(self) -> None:
+    def write(self) -> bool:
         """Put the tokens of all runs that were given into the pipe, as far as it has room.
 
-        It holds 8,192, but only a few hundred if its user has very many pipes.
+        It holds 8,192, but only a few hundred if its user has very many pipes. Returns whether there was room now for
+        some that had to wait: ask the process to `LookAgain`, because their messages may have arrived long ago.
         """
+        waited, self._waits, before = self._waits, False, len(self._unwritten)
         while self._unwritten:
             some = array(_TOKEN, self._unwritten[:_WHOLE])
             try:
                 os.write(self._writer, some)
             except BlockingIOError:
+                self._waits = True
                 break
             del self._unwritten[: len(some)]
+        return waited and len(self._unwritten) < before
 
     def began(self, place: int) -> float | None:
         """Return when the run in this place began, by the monotonic clock; None if it has not."""
@@ -125,6 +131,7 @@ class NodeEnd:
                 tokens += _numbers(os.read(self.tokens, _MANY))
         tokens += self._unwritten
         self._unwritten.clear()
+        self._waits = False
         return tokens
 
     def free(self, place: int) -> None:

@@ -5,10 +5,11 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 logger: Final = logging.getLogger("shiftwork")
 
@@ -17,35 +18,55 @@ NOT_FOR_IT: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """The signals that end a node; its guard outlives it by a moment."""
 
 
+class NodeGuard(Protocol):
+    """Ends the process groups of a node when the node dies, or when its leases have ended."""
+
+    def watch(self, group: int) -> None:
+        """End this process group with the node, or when its leases end."""
+
+    def forget(self, group: int) -> None:
+        """Forget a group that has ended: its number may soon be another's."""
+
+    def renew(self, until: float) -> None:
+        """Note that the leases hold until then, by the monotonic clock."""
+
+    def close(self) -> None:
+        """End. The node has ended its processes itself."""
+
+
 class ProcessGuard:
-    """Starts the guard with the first group, and again if it dies. Without one, processes still end themselves."""
+    """Starts the guard with the first group, and again if it dies. Without one, processes still end themselves.
+
+    Safe from any thread.
+    """
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._groups: set[int] = set()
         self._until: float | None = None
         self._popen: subprocess.Popen[bytes] | None = None
         self._closed = False
 
     def watch(self, group: int) -> None:
-        """End this process group with the node, or when its leases end."""
-        self._groups.add(group)
-        self._order(f"+{group}\n")
+        with self._lock:
+            self._groups.add(group)
+            self._order(f"+{group}\n")
 
     def forget(self, group: int) -> None:
-        """Forget a group that has ended: its number may soon be another's."""
-        self._groups.discard(group)
-        self._order(f"-{group}\n")
+        with self._lock:
+            self._groups.discard(group)
+            self._order(f"-{group}\n")
 
     def renew(self, until: float) -> None:
-        """Note that the leases hold until then, by the monotonic clock."""
-        self._until = until
-        if self._groups:
-            self._order(f"={until!r}\n")
+        with self._lock:
+            self._until = until
+            if self._groups:
+                self._order(f"={until!r}\n")
 
     def close(self) -> None:
-        """Let the guard end, and wait for that."""
-        self._closed = True
-        popen, self._popen = self._popen, None
+        with self._lock:
+            self._closed = True
+            popen, self._popen = self._popen, None
         if popen is not None:
             _end(popen)
 
@@ -55,6 +76,7 @@ class ProcessGuard:
                 _write(self._popen, order)
                 return
             logger.warning("the guard of this node has died; starting another one")
+            self._popen.kill()  # or it is frozen and its pipe is full: it would take our end for that of the node
             _end(self._popen)
             self._popen = None
         if self._groups and not self._closed:

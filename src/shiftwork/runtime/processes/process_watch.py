@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.gauge import Gauge, Lateness, Load
+from shiftwork.runtime.machine import Usage
 from shiftwork.runtime.running.job_run import Run
 
 SILENT_SECONDS: Final = 1.0
@@ -28,10 +29,10 @@ class ProcessFault(Struct, frozen=True):
 class ProcessWatch:
     """Measures a process, and finds that it begins nothing, or uses too much memory."""
 
-    def __init__(self, pid: int, clock: Clock, *, alone: bool) -> None:
+    def __init__(self, pid: int, clock: Clock, *, alone: bool, usage: Callable[[int], Usage | None]) -> None:
         self.answer: Lateness = Lateness(clock.monotonic)
         """How late its answer to a ping is."""
-        self._gauge = Gauge(pid, clock.monotonic)
+        self._gauge = Gauge(pid, clock.monotonic, usage)
         self._clock = clock
         self._alone = alone
         """Whether it runs one job at a time."""

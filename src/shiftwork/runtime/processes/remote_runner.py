@@ -12,9 +12,9 @@ from typing import Final, Literal
 
 from shiftwork.core.jobs.retry import End, EndKind
 from shiftwork.core.model.jobs import Claimed, Progress
-from shiftwork.runtime import machine
 from shiftwork.runtime.clock import Clock, Timer
 from shiftwork.runtime.gauge import Load
+from shiftwork.runtime.processes.host import THIS_HOST, Host
 from shiftwork.runtime.processes.link import log_refusal, longest_frame
 from shiftwork.runtime.processes.messages import (
     Drain,
@@ -34,7 +34,7 @@ from shiftwork.runtime.processes.messages import (
     Stop,
 )
 from shiftwork.runtime.processes.post_mortem import Death, KillRecord, end_of, log_death, suspects
-from shiftwork.runtime.processes.process_guard import ProcessGuard
+from shiftwork.runtime.processes.process_guard import NodeGuard
 from shiftwork.runtime.processes.process_watch import SILENT_SECONDS, ProcessWatch
 from shiftwork.runtime.processes.started_process import STUBBORN_SECONDS, StackQuestions, StartedProcess, Termination
 from shiftwork.runtime.running.job_run import Run
@@ -64,7 +64,8 @@ class RemoteRunner:
         *,
         report: Callable[[Claimed, Progress], None],
         kills: KillRecord,
-        guard: ProcessGuard | None = None,
+        guard: NodeGuard | None = None,
+        host: Host = THIS_HOST,
     ) -> None:
         self.strays: dict[Run, float] = {}
         self.ready: bool = False
@@ -85,17 +86,19 @@ class RemoteRunner:
         """Runs that are to be handed back but cannot be stopped: they end with the process."""
         self._until: float | None = None
         """When the process ends itself unless its lease is renewed."""
-        self._starved = machine.starved()
+        self._host = host
+        self._starved = host.starved()
         self._process = StartedProcess(
             on_frames=self._received,
             on_ended=self._ended,
             on_refused=self._refused,
             longest=longest_frame(setup.max_payload_bytes),
             guard=guard,
+            host=host,
         )
         self.pid: int = self._process.pid
         self._questions = StackQuestions(self._process)
-        self._watch = ProcessWatch(self.pid, clock, alone=self._alone)
+        self._watch = ProcessWatch(self.pid, clock, alone=self._alone, usage=host.usage)
         self._answer = self._watch.answer
         self._termination = Termination(self._process, clock, gently=self._alone)
         self._process.send(setup)
@@ -200,7 +203,8 @@ class RemoteRunner:
 
     def _forget(self, run: Run) -> None:
         del self._runs[run.job.fence]
-        self._process.runs.free(run.place)
+        if run not in self.strays:  # a thread of it may still be about to note that it begins
+            self._process.runs.free(run.place)
         if self._going_on:
             self._going_on.discard(run)
         if run.patience is not None:
@@ -269,7 +273,7 @@ class RemoteRunner:
     def _received(self, frames: Sequence[ProcessFrame]) -> None:
         self._answer.came()
         if self._process.runs.full:
-            self._process.send(LookAgain())
+            self._process.send(LookAgain())  # which writes the tokens first
         for frame in frames:
             for message in frame.messages:
                 try:
@@ -319,16 +323,20 @@ class RemoteRunner:
         if self._listener is not None:
             self._listener.runner_ready(self)
 
+    def renew(self, until: float) -> None:
+        """Pass a renewal on, unless it comes too late: the process has ended itself, or is about to."""
+        if not self.lapsed and (self._until is None or self._until < until):
+            self._until = until
+            self._process.renew(until)
+
     def renewed(self, until: float) -> None:
-        """Pass the renewal on. One that comes too late is not: the process has ended itself, or is about to."""
-        if self.lapsed:
+        """Pass a renewal on, and kill the process if it came too late."""
+        self.renew(until)
+        if self._until is not None and self._until < until:
             self.kill("the renewal of its lease came too late")
-            return
-        self._until = until
-        self._process.renew(until)
 
     def look(self, memory_limit: int | None) -> None:
-        self._starved = machine.starved()
+        self._starved = self._host.starved()
         if self.dead or not self.ready:
             return
         fault = self._watch.look(list(self._runs.values()), self.began, memory_limit)
@@ -364,7 +372,7 @@ class RemoteRunner:
             killed=self._process.killed,
             alone=self._alone,
             lapsed=self.lapsed,
-            starved=machine.starved() > self._starved,
+            starved=self._host.starved() > self._starved,
             severed=self._process.severed,
             stack=self._termination.stack or self._process.last_words() or None,
         )

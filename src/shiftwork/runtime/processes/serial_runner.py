@@ -11,6 +11,7 @@ from shiftwork.runtime.processes.handover import ProcessEnd
 from shiftwork.runtime.processes.messages import Start
 from shiftwork.runtime.registry import Callee
 from shiftwork.runtime.running.job_run import LocalRun
+from shiftwork.runtime.running.job_threads import JobThreads
 from shiftwork.runtime.running.local_runner import LocalRunner
 
 
@@ -28,8 +29,9 @@ class SerialRunner(LocalRunner):
         *,
         prepare: Callable[[Start], LocalRun | None],
         on_not_started: Callable[[LocalRun, RuntimeError], None],
+        threads: JobThreads | None = None,
     ) -> None:
-        super().__init__(callees, services, gives_up=False)
+        super().__init__(callees, services, gives_up=False, threads=threads)
         self._given = given
         self._prepare = prepare
         """Makes a run of what was taken; None if it cannot run here."""

@@ -8,17 +8,19 @@ handler writes what its threads are doing when it gets a signal.
 
 import asyncio
 import os
+import signal
 import site
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from shiftwork.runtime.local_processes import OWNER, own_mark, owner_word
-from shiftwork.runtime.processes.handover import NodeEnd, unnamed_file
+from shiftwork.runtime.processes.handover import LEASE, NodeEnd, unnamed_file
 
 ENTRY: Final = "shiftwork.serve.spawned"
 
@@ -27,10 +29,59 @@ LONGEST_STACK: Final = 20_000
 STACK_LOOK_SECONDS: Final = 0.02
 
 
+class Stacks(Protocol):
+    """What a process writes when it is asked for its stacks by a signal."""
+
+    async def ask(self, signal: Callable[[], None], patience: float) -> str:
+        """Have the process write down its threads; returns what it wrote, as far as it came within the patience."""
+
+    def unread(self) -> str:
+        """Return what the process wrote since the last look: before it died of a fatal signal, for instance."""
+
+    def close(self) -> None:
+        """Let go of it."""
+
+
+class Spawned(Protocol):
+    """A process that was started, as the operating system knows it, and our ends of what connects us."""
+
+    @property
+    def pid(self) -> int:
+        """Which process it is, and which process group."""
+
+    @property
+    def socket(self) -> socket.socket:
+        """Our end of the connection."""
+
+    @property
+    def runs(self) -> NodeEnd:
+        """Our end of what else we share."""
+
+    @property
+    def stacks(self) -> Stacks:
+        """Where it writes its stacks."""
+
+    def watch(self, on_death: Callable[[], None]) -> None:
+        """Call this once, on the event loop, when the process has died."""
+
+    def renew(self, until: float) -> None:
+        """Let it live until then, by the monotonic clock. Then it ends itself."""
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """Send it a signal, if it lives."""
+
+    def end_group(self) -> None:
+        """Kill it, and everything that it has started."""
+
+    def reap(self) -> int:
+        """Return the exit status of the process, which is dead."""
+
+    def close(self) -> None:
+        """Renew it no more."""
+
+
 class SpawnedProcess:
     """A process and our ends of what connects us. What fails while it starts is closed."""
-
-    lifeline: int
 
     def __init__(self, on_failure: ExitStack) -> None:
         with ExitStack() as theirs:
@@ -38,17 +89,17 @@ class SpawnedProcess:
             self.socket: Final = our_socket
             on_failure.enter_context(self.socket)
             theirs.enter_context(their_socket)
-            alive, self.lifeline = os.pipe()
-            on_failure.callback(os.close, self.lifeline)
+            alive, self._lifeline = os.pipe()
+            on_failure.callback(os.close, self._lifeline)
             theirs.callback(os.close, alive)
-            os.set_blocking(self.lifeline, False)
+            os.set_blocking(self._lifeline, False)
             self.stacks: StackFile = StackFile()
             on_failure.callback(self.stacks.close)
             self.runs: NodeEnd = NodeEnd()
             on_failure.callback(self.runs.close)
             theirs.callback(self.runs.close_page)
             inherited = [their_socket.fileno(), alive, self.stacks.fileno(), self.runs.tokens, self.runs.page]
-            self.popen: subprocess.Popen[bytes] = subprocess.Popen(
+            self._popen: subprocess.Popen[bytes] = subprocess.Popen(
                 [sys.executable, *_flags(), "-m", ENTRY, *map(str, inherited)],
                 pass_fds=inherited,
                 env=child_environment(),
@@ -56,11 +107,51 @@ class SpawnedProcess:
                 start_new_session=True,
             )
             on_failure.callback(self._kill)
+        self.pid: int = self._popen.pid
 
     def _kill(self) -> None:
         """End a process that runs but cannot be watched: out of file descriptors, for instance."""
-        self.popen.kill()
-        self.popen.wait()
+        self._popen.kill()
+        self._popen.wait()
+
+    def watch(self, on_death: Callable[[], None]) -> None:
+        loop = asyncio.get_running_loop()
+        if hasattr(os, "pidfd_open"):
+            watch = os.pidfd_open(self.pid)
+
+            def died() -> None:
+                loop.remove_reader(watch)
+                os.close(watch)
+                on_death()
+
+            loop.add_reader(watch, died)
+        else:
+            threading.Thread(target=self._wait, args=(loop, on_death), name="shiftwork watch", daemon=True).start()
+
+    def _wait(self, loop: asyncio.AbstractEventLoop, on_death: Callable[[], None]) -> None:
+        self._popen.wait()
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(on_death)
+
+    def renew(self, until: float) -> None:
+        with suppress(BlockingIOError, BrokenPipeError):
+            os.write(self._lifeline, LEASE.pack(until))
+
+    def send_signal(self, number: signal.Signals) -> None:
+        # Not by Popen, which would reap a dead process before we have ended what it left behind.
+        if self._popen.returncode is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def end_group(self) -> None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.pid, signal.SIGKILL)
+
+    def reap(self) -> int:
+        return self._popen.wait()
+
+    def close(self) -> None:
+        os.close(self._lifeline)
 
 
 def child_environment() -> dict[str, str]:

@@ -6,24 +6,24 @@ that takes too long. `StackQuestions` asks it what its runs are doing.
 
 import asyncio
 import logging
-import os
 import signal
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from typing import Any, Final
 
 from shiftwork.runtime.clock import Clock, Timer
-from shiftwork.runtime.processes.handover import CUT_OFF, LEASE, STACK_SIGNAL
+from shiftwork.runtime.processes.handover import CUT_OFF, STACK_SIGNAL
+from shiftwork.runtime.processes.host import THIS_HOST, Host
 from shiftwork.runtime.processes.link import Link, log_refusal
 from shiftwork.runtime.processes.messages import (
+    LookAgain,
     NodeFrame,
     ProcessFrame,
     ShowStack,
     StackShown,
 )
-from shiftwork.runtime.processes.process_guard import ProcessGuard
-from shiftwork.runtime.processes.spawn import SpawnedProcess
+from shiftwork.runtime.processes.process_guard import NodeGuard
 from shiftwork.runtime.running.job_run import Run
 
 logger: Final = logging.getLogger("shiftwork")
@@ -58,7 +58,8 @@ class StartedProcess:
         on_ended: Callable[[int], None],
         longest: int,
         on_refused: Callable[[Any, str], None] = log_refusal,
-        guard: ProcessGuard | None = None,
+        guard: NodeGuard | None = None,
+        host: Host = THIS_HOST,
     ) -> None:
         self._cut_off = False
         self._on_frames = on_frames
@@ -66,14 +67,15 @@ class StartedProcess:
         self._on_ended = on_ended
         self._loop = asyncio.get_running_loop()
         self._over = False
+        self._lifeline_lock = threading.Lock()
         self.killed: bool = False
         """Whether we have killed it."""
         with ExitStack() as on_failure:
-            spawned = SpawnedProcess(on_failure)
-            self._popen, self._lifeline, self._stacks = spawned.popen, spawned.lifeline, spawned.stacks
-            self.pid: int = self._popen.pid
+            self._spawned = spawned = host.start(on_failure)
+            self._stacks = spawned.stacks
+            self.pid: int = spawned.pid
             self.runs: Final = spawned.runs
-            self._watch()
+            spawned.watch(self._died)
             self._link: Link[ProcessFrame] = Link(
                 spawned.socket,
                 ProcessFrame,
@@ -83,7 +85,7 @@ class StartedProcess:
                 on_refused=on_refused,
                 longest=longest,
                 most_at_once=longest,  # jobs can write to the socket, as much and as fast as they like
-                before_send=self.runs.write,
+                before_send=self._write_tokens,
             )
             on_failure.pop_all()
         if guard is not None:
@@ -114,6 +116,10 @@ class StartedProcess:
         """Receive now what has arrived so far."""
         self._link.catch_up()
 
+    def _write_tokens(self) -> None:
+        if self.runs.write():
+            self._link.send(LookAgain())  # with the messages that are about to be sent
+
     def _received(self, frames: Sequence[ProcessFrame]) -> None:
         if not self._over:
             self._on_frames(frames)
@@ -138,10 +144,13 @@ class StartedProcess:
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def renew(self, until: float) -> None:
-        """Let it live until then, by the monotonic clock. Then it ends itself: others may have its jobs."""
-        if not self._over:
-            with suppress(BlockingIOError, BrokenPipeError):
-                os.write(self._lifeline, LEASE.pack(until))
+        """Let it live until then, by the monotonic clock. Then it ends itself: others may have its jobs.
+
+        Safe from any thread.
+        """
+        with self._lifeline_lock:
+            if not self._over:
+                self._spawned.renew(until)
 
     async def stack(self, patience: float = STACK_SECONDS) -> str:
         """Return what each of its threads is doing, as far as it still reacts."""
@@ -160,45 +169,27 @@ class StartedProcess:
     def kill(self) -> None:
         """End it, and everything that it has started."""
         self.killed = True
-        with suppress(ProcessLookupError, PermissionError):
-            if not self._over:
-                os.killpg(self.pid, signal.SIGKILL)
+        if not self._over:
+            self._spawned.end_group()
         self._signal(signal.SIGKILL)  # it may not have a group of its own yet
 
     def _signal(self, number: signal.Signals) -> None:
-        # Not by Popen, which would reap a dead process before we have ended what it left behind.
-        if not self._over and self._popen.returncode is None:
-            with suppress(ProcessLookupError):
-                os.kill(self.pid, number)
+        if not self._over:
+            self._spawned.send_signal(number)
 
-    def _watch(self) -> None:
-        if hasattr(os, "pidfd_open"):
-            watch = os.pidfd_open(self.pid)
-            self._loop.add_reader(watch, self._died, watch)
-        else:
-            threading.Thread(target=self._wait, name="shiftwork watch", daemon=True).start()
-
-    def _wait(self) -> None:
-        self._popen.wait()
-        with suppress(RuntimeError):
-            self._loop.call_soon_threadsafe(self._died, None)
-
-    def _died(self, watch: int | None) -> None:
-        if watch is not None:
-            self._loop.remove_reader(watch)
-            os.close(watch)
+    def _died(self) -> None:
         try:
             self._link.catch_up()  # its last messages
         except Exception:  # the process is dead whatever they were, and that must be reported
             logger.exception("cannot handle the last messages of process %d", self.pid)
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, signal.SIGKILL)  # what it has started, before another process can get its id
+        self._spawned.end_group()  # what it has started, before another process can get its id
         if self._guard is not None:
             self._guard.forget(self.pid)
-        status = self._popen.wait()
-        self._over = True
+        status = self._spawned.reap()
+        with self._lifeline_lock:
+            self._over = True
+            self._spawned.close()
         self._link.close()
-        os.close(self._lifeline)
         try:
             self._on_ended(status)
         finally:

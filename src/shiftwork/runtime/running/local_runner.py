@@ -54,6 +54,7 @@ class LocalRunner:
         *,
         load: Callable[[], Load] = Load,
         gives_up: bool = True,
+        threads: JobThreads | None = None,
     ) -> None:
         self.strays: dict[LocalRun, float] = {}
         self.open: bool = True
@@ -68,7 +69,7 @@ class LocalRunner:
         """Whether it ever gives up on a run. False where the node kills the whole process instead."""
         self._stopping = False
         self._running: set[LocalRun] = set()
-        self._threads = JobThreads()
+        self._threads = threads or JobThreads()
         self._loop = asyncio.get_running_loop()
         self._stacks = RunStacks()
         self._listener: RunnerListener | None = None
@@ -136,6 +137,9 @@ class LocalRunner:
         self._stopping = True
         for run in self._running:
             run.stopping = True
+
+    def renew(self, until: float) -> None:
+        """Do nothing: no process ends itself here."""
 
     def renewed(self, until: float) -> None:
         """Do nothing: the node stops the runs of this process when the lease is in danger."""

@@ -120,6 +120,12 @@ class Runner(Protocol):
 
     # ── life ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
+    def renew(self, until: float) -> None:
+        """Let the process of the runs live until then, if they are apart. Safe from any thread.
+
+        `renewed` follows, but not before the event loop has time for it.
+        """
+
     def renewed(self, until: float) -> None:
         """Note that the lease of the runs holds until then, by the monotonic clock, with some time to spare."""
 

@@ -45,11 +45,11 @@ from shiftwork.store.protocol import Bell, Claims, Promoted
 class MemoryStore:
     """A store for tests, for trying things out, and for work that may die with its process."""
 
-    def __init__(self, url: str = "memory://") -> None:
+    def __init__(self, url: str = "memory://", *, bells: Bells | None = None) -> None:
         self.url = url
         self._clock = SteadyClock()
         self._lock = Lock()
-        self._bells = Bells()
+        self._bells = bells or Bells()
         self._tables = Tables()
 
     @contextmanager

@@ -1,4 +1,4 @@
--- From version 1 to version 2: what a job accumulates can be counted without reading it. `upgrade.py` does the rest.
+-- From version 1 to version 2: what a job accumulates can be counted without reading it. `file/schema` does the rest.
 
 ALTER TABLE steps ADD COLUMN total INTEGER NOT NULL DEFAULT 0;
 

@@ -78,6 +78,28 @@ async def check_a_signal_wakes_the_job_that_waits_for_it(lab: Lab) -> None:
     equal((await get(lab.store, "1")).wait, None, "what it waits for while it runs")
 
 
+async def check_a_signal_wakes_a_job_behind_its_key(lab: Lab) -> None:
+    store = lab.store
+    await add(store, job("1", key="k"))
+    claimed = await claim_one(store, "1")
+    await finish(store, outcome(claimed, JobStatus.QUEUED, run_at=LATER, attempt=0, wait=Wait("go", 1)))
+    await add(store, job("2", key="k"))
+    other = await claim_one(store, "2")
+    await store.send("1", Signal("go", b"", NOW), NOW)
+    equal((await statuses(store, "1"), await claim_ids(store)), (["queued"], []), "while another has its key")
+    bell = store.listen({"pool:p"})
+    await finish(store, outcome(other))
+    await soon(bell.wait(), "the bell of its pool")
+    bell.close()
+    again = await claim_one(store, "1")
+    await finish(store, outcome(again, JobStatus.QUEUED, run_at=LATER, attempt=0, wait=Wait("go", 2)))
+    bell = store.listen({"pool:p"})
+    await store.send("1", Signal("go", b"", NOW), NOW)
+    await soon(bell.wait(), "the bell when nothing has its key")
+    bell.close()
+    await claim_one(store, "1")
+
+
 async def check_a_signal_that_comes_early_is_not_missed(lab: Lab) -> None:
     """It was sent while the job ran, or waits for the second of its kind."""
     store = lab.store

@@ -71,6 +71,11 @@ async def check_jobs_are_rewritten_together_and_in_every_status(lab: Lab) -> Non
         equal(await get_whole(store, rewrite.after.id), rewrite.after, f"job {rewrite.after.id}")
     equal(await store.stats(NOW), numbers, "the numbers")
     equal(await store.rewrite(rewrites), [True] * len(rewrites), "whether all was written, the second time")
+    back = [Rewrite(one.after, one.before) for one in rewrites]
+    equal(await store.rewrite(back), [True] * len(rewrites), "whether what it was before was written")
+    store = await lab.restart()
+    for one in back:
+        equal(await get_whole(store, one.after.id), one.after, f"job {one.after.id}, as it was before")
 
 
 async def check_a_running_job_is_rewritten_under_its_fence(lab: Lab) -> None:

@@ -62,10 +62,14 @@ BEGIN
         END IF;
         RETURN;
     END IF;
-    -- Merge the first jobs of all lanes. If other claims have locked some of them, look further down the lanes.
+    -- Merge the first jobs of all lanes. If other claims have locked some of them, look further down the lanes. What comes
+    -- after the first `reach` jobs is not taken: of the lanes of locked ones, better jobs may not have been read.
     LOOP
         SELECT array_agg(t.place), array_agg(t.worker) INTO places, now_started FROM (
-            SELECT j.ctid AS place, j.worker FROM shiftwork.first_of_lanes(ns, from_pool, lanes, reach) AS best
+            SELECT j.ctid AS place, j.worker FROM (
+                SELECT f.* FROM shiftwork.first_of_lanes(ns, from_pool, lanes, reach) AS f
+                ORDER BY f.rank, f.id COLLATE "C" LIMIT reach
+            ) AS best
             JOIN shiftwork.jobs j ON j.ctid = best.place
             WHERE j.status + 0 = STATUS_QUEUED AND NOT j.parked
             ORDER BY best.rank, best.id COLLATE "C"  -- what a function returns has the collation of the database

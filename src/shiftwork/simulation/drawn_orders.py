@@ -1,0 +1,124 @@
+"""Draws what clients do: the jobs that they add, with scripts and options of every kind, and what they change."""
+
+from random import Random
+from typing import Any, Final
+
+from shiftwork.core.model.jobs import JobPriority
+from shiftwork.simulation.episode import JobPlan, OrderKind, OrderPlan, PoolPlan, WorkerPlan, job_id
+
+CHANGES: Final[tuple[OrderKind, ...]] = (
+    *("cancel", "cancel", "cancel", "requeue", "send", "send", "pause", "resume", "disable", "enable", "trigger"),
+)
+CHANGE_SHARE: Final = 0.15
+LENGTHS: Final = (0.0, 0.01, 0.01, 0.05, 0.1, 0.12, 0.2, 0.2, 0.5, 1.0, 2.5)
+"""How long runs take. Some are about as long as runs may hold up others that wait in their process."""
+
+
+def draw_orders(
+    chance: Random, workers: tuple[WorkerPlan, ...], pools: tuple[PoolPlan, ...], seconds: float, number: int
+) -> tuple[OrderPlan, ...]:
+    """Draw orders, in the order of their times: some spread out, others in bursts."""
+    bursts = [chance.uniform(0, seconds) for _ in range(3)]
+    times = sorted(
+        round(min(seconds, chance.choice(bursts) + chance.expovariate(3)), 3)
+        if chance.random() < 0.5
+        else round(chance.uniform(0, seconds), 3)
+        for _ in range(number)
+    )
+    tasks = [plan for plan in workers if plan.act in ("task", "plain task", "durable")]
+    orders: list[OrderPlan] = []
+    known: list[str] = []
+    for place, at in enumerate(times):
+        order = _change(chance, at, workers, pools, known) if chance.random() < CHANGE_SHARE else None
+        order = order or _addition(chance, at, tasks)
+        known += [job_id(place, one) for one in range(len(order.jobs))]
+        orders.append(order)
+    return tuple(orders)
+
+
+def _change(
+    chance: Random, at: float, workers: tuple[WorkerPlan, ...], pools: tuple[PoolPlan, ...], known: list[str]
+) -> OrderPlan | None:
+    kind = chance.choice(CHANGES)
+    if kind in ("cancel", "requeue", "send"):
+        return OrderPlan(at=at, kind=kind, about=chance.choice(known[-10:])) if known else None
+    if kind in ("pause", "resume"):
+        return OrderPlan(at=at, kind=kind, about=chance.choice(pools).name)
+    timed = [plan.name for plan in workers if plan.act in ("timed", "plain timed")]
+    if kind == "trigger":
+        return OrderPlan(at=at, kind=kind, about=chance.choice(timed)) if timed else None
+    return OrderPlan(at=at, kind=kind, about=chance.choice(workers).name)
+
+
+def _quick(chance: Random, at: float, worker: WorkerPlan) -> OrderPlan:
+    """Draw many jobs that take next to no time, and a few among them that hold up those behind them."""
+    scripts = (
+        f"{chance.uniform(0.08, 0.22):.3f}" if chance.random() < 0.15 else chance.choice(("0.0", "0.003", "0.01"))
+        for _ in range(chance.choice((15, 30, 45)))
+    )
+    return OrderPlan(at=at, kind="many", jobs=tuple(JobPlan(worker=worker.name, script=one) for one in scripts))
+
+
+def _addition(chance: Random, at: float, tasks: list[WorkerPlan]) -> OrderPlan:
+    quick = [plan for plan in tasks if plan.act == "plain task"]
+    if quick and chance.random() < 0.06:
+        return _quick(chance, at, chance.choice(quick))
+    kind: OrderKind = chance.choice(("enqueue", "enqueue", "enqueue", "many", "many", "flow"))
+    number = 1 if kind == "enqueue" else chance.choice((2, 3, 5, 12)) if kind == "many" else chance.choice((2, 3, 4))
+    same = chance.choice(tasks) if chance.random() < 0.5 else None
+    jobs = []
+    for place in range(number):
+        job = _job(chance, same or chance.choice(tasks), in_flow=kind == "flow")
+        if kind == "flow" and place:
+            after = tuple(sorted({chance.randrange(place) for _ in range(chance.choice((1, 1, 2)))}))
+            job = JobPlan(
+                worker=job.worker, script=job.script, key=job.key, after=after, whatever=chance.random() < 0.3
+            )
+        jobs.append(job)
+    return OrderPlan(at=at, kind=kind, jobs=tuple(jobs))
+
+
+def _job(chance: Random, worker: WorkerPlan, *, in_flow: bool) -> JobPlan:
+    script = _durable(chance) if worker.act == "durable" else _script(chance, worker)
+    options = _options(chance)
+    if in_flow:
+        options.pop("unique_key", None)
+    return JobPlan(worker=worker.name, script=script, options=options, key=chance.choice(("", "a", "b")))
+
+
+def _script(chance: Random, worker: WorkerPlan) -> str:
+    parts = [_run(chance) for _ in range(chance.choice((1, 1, 1, 2, 3)))]
+    if str(worker.options["pool"]).startswith("process") and chance.random() < 0.05:
+        end = chance.choice((f"{chance.choice(LENGTHS)} crash:9", "crash:11", "0.05 block:4"))
+        parts = [end] * chance.choice((1, 1, 2, 3)) + parts
+    if "snooze" in parts[-1]:
+        parts.append("0.01")  # it would go on for ever
+    return "|".join(parts)
+
+
+def _run(chance: Random) -> str:
+    length, draw = chance.choice(LENGTHS), chance.random()
+    if draw < 0.8:
+        return f"{length}"
+    ends = ("fail", "fail", "fail", "giveup", "retry:0.5", "snooze:1", "hang:3", "progress 0.1", "0.1 progress")
+    return f"{length} {chance.choice(ends)}"
+
+
+def _durable(chance: Random) -> str:
+    words = ("step:0.05", "step:0.3", "sleep:0.5", "sleep:3", "wait:go:2", "wait:go:6", "flaky:1", "0.05")
+    return " ".join(chance.choice(words) for _ in range(chance.randint(1, 5)))
+
+
+def _options(chance: Random) -> dict[str, Any]:
+    if chance.random() < 0.6:
+        return {}
+    every: dict[str, Any] = {
+        "delay_seconds": round(chance.uniform(0, 5), 2),
+        "priority": chance.choice(list(JobPriority)),
+        "max_retries": chance.choice((0, 2)),
+        "timeout_seconds": chance.choice((1, 4)),
+        "unique_key": chance.choice(("one", "two")),
+        "expires_seconds": chance.choice((1, 5)),
+    }
+    names = chance.sample(sorted(every), chance.choice((1, 1, 2)))
+    return {name: every[name] for name in names}

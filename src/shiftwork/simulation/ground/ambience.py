@@ -1,0 +1,53 @@
+"""Time, chance and identity as the standard library tells them, while a simulation runs.
+
+What the runtime asks of `time`, `random`, `secrets`, `os` and `socket` is answered here: by the clocks of the machine
+whose process asks, and by numbers that follow from the seed. Nothing else in this process may ask meanwhile.
+"""
+
+import os
+import random
+import secrets
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import count
+from typing import Any, Final
+
+from shiftwork.handles import worker
+from shiftwork.simulation.ground.virtual_loop import VirtualLoop
+
+EPOCH: Final = 1_800_000_000.0
+"""What the right time is when virtual time begins."""
+
+
+@contextmanager
+def ambience(loop: VirtualLoop, seed: int) -> Iterator[None]:
+    """Let everything follow from the seed and from virtual time until the block ends."""
+    with ExitStack() as undo:
+        undo.callback(random.setstate, random.getstate())
+        random.seed(seed)
+        for where, name, instead in _instead(loop, random.Random(f"{seed} tokens")):
+            undo.callback(setattr, where, name, getattr(where, name))
+            setattr(where, name, instead)
+        yield
+
+
+def _instead(loop: VirtualLoop, chance: random.Random) -> Iterator[tuple[Any, str, Any]]:
+    def wall() -> float:
+        process = loop.current
+        return EPOCH + loop.time() + (0.0 if process is None else process.machine.wall)
+
+    def up(*_: object) -> float:
+        process = loop.current
+        return loop.time() + (0.0 if process is None else process.machine.up)
+
+    yield time, "time", wall
+    yield time, "monotonic", up
+    yield time, "clock_gettime", up
+    yield os, "getpid", lambda: 1 if loop.current is None else loop.current.pid
+    yield os, "urandom", chance.randbytes
+    yield secrets, "token_hex", lambda length=32: chance.randbytes(length).hex()
+    yield socket, "gethostname", lambda: "nowhere" if loop.current is None else loop.current.machine.name
+    yield worker, "_order", count()
+    yield worker, "_random_part", chance.randbytes(7).hex()

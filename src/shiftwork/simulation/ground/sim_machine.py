@@ -1,0 +1,190 @@
+"""Simulated machines and their processes: clocks, pids, and what of the event loop belongs to which process.
+
+Everything that happens in the simulation happens in a process. A task or a timer belongs to the process in which it was
+made; its context says which. A process that is frozen does nothing until it thaws, and a dead one never does anything
+again: it stops at the await that it has reached.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from contextvars import Context, ContextVar
+from typing import Any, Final
+
+from shiftwork.core.observing.beats import ProcessMark
+from shiftwork.runtime.machine import Machine, Usage
+
+PROCESS: Final[ContextVar["SimProcess"]] = ContextVar("the simulated process")
+"""The process to which what runs belongs."""
+FIRST_PID: Final = 100
+MEMORY: Final = 8 << 30
+PROCESS_MEMORY: Final = 64 << 20
+"""What every process uses."""
+
+
+class SimMachine:
+    """A machine. Its clocks are those of the simulation, each ahead by something of its own."""
+
+    def __init__(self, name: str, *, wall: float, up: float, cores: float) -> None:
+        self.name = name
+        self.wall: float = wall
+        """How far its wall clock is ahead of virtual time."""
+        self.up: float = up
+        """The same for its monotonic clock."""
+        self.cores = cores
+        self.processes: Final[dict[int, SimProcess]] = {}
+        """Those that live, by pid."""
+        self.cut: str | None = None
+        """How the store cannot be reached from here, if so."""
+        self.full: bool = False
+        """Whether no process can be started here."""
+        self._next_pid = FIRST_PID
+
+    def give_pid(self) -> int:
+        """Return a pid for a new process."""
+        self._next_pid += 1
+        return self._next_pid
+
+    def forget(self, pid: int) -> None:
+        """Forget a process that has died."""
+        del self.processes[pid]
+
+    def make_room(self) -> None:
+        """Let processes be started again."""
+        self.full = False
+
+    def measure(self) -> Machine:
+        """Return what the machine has."""
+        return Machine(self.cores, MEMORY)
+
+    def usage(self, pid: int) -> Usage | None:
+        """Return what a process uses; None if it is gone."""
+        return Usage(0.0, PROCESS_MEMORY) if pid in self.processes else None
+
+    def mark(self, pid: int) -> ProcessMark:
+        """Return the mark of a process. No pid is given twice, so that its birth says nothing."""
+        return ProcessMark(self.name, pid, 0)
+
+    def is_dead(self, mark: ProcessMark, _own: ProcessMark) -> bool:
+        """Return whether a process of this machine is dead."""
+        return mark.place == self.name and mark.pid not in self.processes
+
+
+_FORGET_ABOVE: Final = 256
+"""With more tasks than this, those that have ended are forgotten."""
+
+
+class SimProcess:
+    """A process of a simulated machine."""
+
+    def __init__(self, name: str, machine: SimMachine, pid: int) -> None:
+        self.name = name
+        self.machine = machine
+        self.pid = pid
+        self.alive: bool = True
+        self.frozen: bool = False
+        self.runs: bool = True
+        """Whether it can do something now."""
+        self.listed: bool = False
+        """Whether it is in the loop's list of those that have something to do."""
+        self._off = 0
+        """How often it was taken off the processor in the middle of something, and has not got it back."""
+        self.due: Final[deque[Due]] = deque()
+        """What it does next, in order."""
+        self.status: int | None = None
+        """How it ended: its exit status, or the number of the signal that killed it, negative."""
+        self._doomed: int | None = None
+        self._on_death: list[Callable[[int], None]] = []
+        self._tasks: list[asyncio.Task[Any]] = []
+        self._context = Context()
+        self._context.run(PROCESS.set, self)
+
+    def freeze(self) -> None:
+        """Stop until it thaws."""
+        self.frozen, self.runs = True, False
+
+    def thaw(self) -> None:
+        """Go on."""
+        self.frozen, self.runs = False, self.alive and not self._off
+
+    def lose_processor(self) -> None:
+        """Stop in the middle of something."""
+        self._off += 1
+        self.runs = False
+
+    def context(self) -> Context:
+        """Return a context for something that begins in this process."""
+        return self._context.copy()
+
+    def on_death(self, callback: Callable[[int], None]) -> None:
+        """Call this with the status when the process has died."""
+        self._on_death.append(callback)
+
+    def keep(self, task: asyncio.Task[Any]) -> None:
+        """Keep a task: one of a dead process must not be collected, because that would run what ends it."""
+        self._tasks.append(task)
+        if len(self._tasks) > _FORGET_ABOVE and len(self._tasks) % _FORGET_ABOVE == 1:
+            self._tasks = [one for one in self._tasks if not one.done()]
+
+    def die(self, status: int) -> None:
+        """End now, or as soon as the processor is given back."""
+        if not self.alive:
+            return
+        if self._off:
+            self._doomed = status if self._doomed is None else self._doomed
+            return
+        self.alive = self.runs = False
+        self.status = status
+        self.due.clear()
+        for callback in self._on_death:
+            callback(status)
+
+    def back(self) -> None:
+        """Have the processor again."""
+        self._off -= 1
+        self.runs = self.alive and not self._off and not self.frozen
+        if not self._off and self._doomed is not None:
+            self.die(self._doomed)
+
+    def dispose(self) -> None:
+        """Close what waits for ever, once the simulation is over."""
+        for task in self._tasks:
+            if not task.done():
+                task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001 - it is meant to be so
+                with suppress(Exception):  # it awaits something in a `finally`
+                    self._context.copy().run(task.get_coro().close)
+        self._tasks.clear()
+
+
+class Due(asyncio.TimerHandle):
+    """Something that is to be called, in the process that its context names."""
+
+    __slots__ = ("dropped", "process")
+
+    def __init__(  # not the base's, which asks the loop for its debug mode each time
+        self, when: float, callback: Callable[..., Any], args: tuple[Any, ...], context: Context
+    ) -> None:
+        self._when = when
+        self._callback: Callable[..., Any] | None = callback
+        self._args = args
+        self._context = context
+        self.dropped: bool = False
+        self.process: SimProcess = context[PROCESS]
+
+    def __repr__(self) -> str:
+        return f"{self._callback} of {self.process.name}"
+
+    def cancel(self) -> None:
+        """Do not call it."""
+        self.dropped = True
+        self._callback, self._args = None, ()
+
+    def cancelled(self) -> bool:
+        """Return whether it is not called."""
+        return self.dropped
+
+    def call(self) -> None:
+        """Call it."""
+        assert self._callback is not None  # noqa: S101 - it was not cancelled
+        self._context.run(self._callback, *self._args)

@@ -1,0 +1,105 @@
+"""A simulated node: a process with the app in it, which is started again whenever it has ended."""
+
+from typing import Final
+
+from shiftwork.errors import ShiftworkError
+from shiftwork.simulation.episode import Episode, NodePlan
+from shiftwork.simulation.ground.sim_machine import SimMachine, SimProcess
+from shiftwork.simulation.ground.world import World
+from shiftwork.simulation.sim_app import SimulatedApp
+from shiftwork.simulation.sim_child import LiveApp
+from shiftwork.simulation.sim_host import host_of
+
+KILLED: Final = -9
+RESTART_SECONDS: Final = 1.0
+"""How soon a node is started again, at least."""
+
+
+class SimNode:
+    """A place for a node, and the process that is there now."""
+
+    def __init__(self, world: World, episode: Episode, plan: NodePlan, machine: SimMachine, name: str) -> None:
+        self.name = name
+        self.machine = machine
+        self.process: SimProcess | None = None
+        self.app: SimulatedApp | None = None
+        """The app of the process, once it has started."""
+        self.version: int = 1
+        """The version of the app from the next start on."""
+        self._leaving = False
+        self.starts: int = 0
+        self.refusals: list[str] = []
+        """Why it could not start, each time."""
+        self._world = world
+        self._episode = episode
+        self._plan = plan
+        self.dies_at: str | None = None
+        """The call that is to be its last: it dies when that has taken effect, before it hears of it."""
+        self._children: list[SimProcess] = []
+        world.network.watchers.append(self._watch)
+        world.later(world.home, plan.at, self.start)
+
+    @property
+    def children(self) -> list[SimProcess]:
+        """The processes that it has started and that live."""
+        self._children = [child for child in self._children if child.alive]
+        return self._children
+
+    def start(self) -> None:
+        """Start the node."""
+        self.starts += 1
+        process = self.process = self._world.start(self.machine, f"{self.name}.{self.starts}")
+        process.on_death(lambda _status: self._died())
+        self._world.loop.begin(process, self._main, process, self.version)
+
+    def _died(self) -> None:
+        self.app = None
+        self._world.later(self._world.home, RESTART_SECONDS * (1.0 + 1000 * self._world.soon()), self.start)
+
+    def _watch(self, process: SimProcess, call: str) -> None:
+        if call == self.dies_at and process is self.process:
+            self.dies_at = None
+            process.die(KILLED)
+
+    def stop(self, grace: float) -> None:
+        """Let the node stop, as a signal does; a second time it stops at once."""
+        if self.process is not None and self.process.alive and self.app is not None:
+            self._world.loop.begin(self.process, self._stop, self.process, self.app, grace)
+
+    # ── inside the process ───────────────────────────────────────────────────────────────────────────────────────
+
+    def _main(self, process: SimProcess, version: int) -> None:
+        self._world.live(self._live(process, version))
+
+    async def _live(self, process: SimProcess, version: int) -> None:
+        world, episode = self._world, self._episode
+        store, _ = world.connect(process)
+
+        def live_app(child: SimProcess) -> LiveApp:
+            return SimulatedApp(episode, world, world.connect(child)[0], version=version).live()
+
+        app = SimulatedApp(
+            episode,
+            world,
+            store,
+            version=version,
+            apart=self._plan.apart,
+            host=host_of(world, process, live_app, self._children),
+        )
+        try:
+            await app.begin()
+        except ShiftworkError as error:
+            self.refusals.append(str(error))
+            process.die(1)
+            return
+        self.app, self._leaving = app, False
+
+    def _stop(self, process: SimProcess, app: SimulatedApp, grace: float) -> None:
+        self._world.live(self._leave(process, app, grace))
+
+    async def _leave(self, process: SimProcess, app: SimulatedApp, grace: float) -> None:
+        first = not self._leaving
+        self._leaving = True
+        await app.end(grace)
+        if first:
+            process.die(0)

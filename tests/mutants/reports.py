@@ -1,0 +1,54 @@
+"""What mutants have shown, as tables for the documentation."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from tests.mutants.mutant import Mutant
+
+PAGE: Final = """\
+# Mutants
+
+Each line is a breakage in one place of the package, and the test that noticed it. `make mutants` puts them one by one
+into a copy of the package, and runs the tests that are named for each; with `ARGS=--table` it writes this page. The
+seconds include the start of pytest, on one core. What random ones have shown is in [proof](proof.md#mutants).
+"""
+
+
+def page(parts: Mapping[str, Sequence[Mutant]], results: Mapping[tuple[str, str], tuple[str, float]]) -> str:
+    """Return the page of all named mutants, with results by file and name."""
+    return "\n".join([PAGE, *(line for title, mutants in parts.items() for line in _part(title, mutants, results))])
+
+
+def _part(title: str, mutants: Sequence[Mutant], results: Mapping[tuple[str, str], tuple[str, float]]) -> Iterator[str]:
+    killed = [results[one.file, one.name] for one in mutants if (one.file, one.name) in results]
+    yield f"## {title}"
+    yield ""
+    yield f"{len(killed)} of {len(mutants)} are killed."
+    yield ""
+    yield "| what is wrong | in | killed by | after |"
+    yield "|---|---|---|---|"
+    for one in mutants:
+        by, seconds = results.get((one.file, one.name), ("**nothing**", 0.0))
+        yield f"| {one.name} | `{one.file}` | {_short(by)} | {seconds:.1f} s |"
+    yield ""
+
+
+def _short(test: str) -> str:
+    """Return the name of a test without its parameters; of a check of the conformance suite, the check."""
+    name = test.rpartition("::")[2]
+    if name.startswith("test_store[") and "-" in name:
+        return f"conformance: {name.partition('-')[2].rstrip(']')}"
+    return name.partition("[")[0]
+
+
+def by_kind(verdicts: Iterable[tuple[str, str]]) -> str:
+    """Return a table of random mutants: how many of each kind were killed."""
+    counts: dict[str, Counter[str]] = {}
+    for kind, verdict in verdicts:
+        counts.setdefault(kind, Counter())[verdict] += 1
+    lines = ["| kind | drawn | killed | equivalent | alive |", "|---|---|---|---|---|"]
+    for kind, count in sorted(counts.items()):
+        alive = count["survived"] + count["unreached"]
+        lines.append(f"| {kind} | {count.total()} | {count['killed']} | {count['equivalent']} | {alive} |")
+    return "\n".join(lines)
