@@ -99,7 +99,7 @@ def metrics(session: CDPSession) -> Iterator[tuple[str, float]]:
 
 
 def of(costs: list[Cost], name: str) -> float:
-    return median(getattr(one, name) for one in costs)
+    return float(median(getattr(one, name) for one in costs))
 
 
 def table(found: dict[str, list[Cost]]) -> str:
