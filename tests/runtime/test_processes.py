@@ -1113,6 +1113,19 @@ async def looked_at(theatre: Theatre, seconds: int, *, answers: bool) -> bool:
     return theatre.puppet.killed
 
 
+@pytest.mark.usefixtures("shared")
+async def test_a_silent_process_gets_no_other_job_unless_its_own_job_holds_it_up() -> None:
+    """A job that is alone may take all of its process; where jobs share one, the next would not begin."""
+    for role, busy, is_open in (("shared", True, False), ("alone", True, True), ("alone", False, False)):
+        theatre = Theatre(role)
+        if busy:
+            theatre.start(1)
+        await looked_at(theatre, 3, answers=True)
+        assert theatre.runner.open
+        await looked_at(theatre, 3, answers=False)
+        assert theatre.runner.open is is_open, (role, busy)
+
+
 @pytest.mark.parametrize("answers", [True, False])
 @pytest.mark.parametrize("role", ["alone", "shared"])
 @pytest.mark.usefixtures("shared")
