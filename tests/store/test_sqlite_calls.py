@@ -685,7 +685,7 @@ def test_a_broken_service_answers_everybody() -> None:
         with pytest.raises(LifecycleError, match="the store is closed"):
             await under_way
         with pytest.raises(LifecycleError, match="the store is closed"):
-            thread.call(lambda _: 1)
+            await thread.call(lambda _: 1)
 
     broken = Broken()
     thread = calls.CallThread("shiftwork-broken", lambda: broken)
