@@ -42,6 +42,7 @@ def test_no_fixed_seed_breaks_a_promise(tens: int) -> None:
     assert sum(verdict.jobs for verdict in verdicts) > 100
 
 
+@pytest.mark.soak
 def test_no_fresh_seed_breaks_a_promise() -> None:
     first = int.from_bytes(os.urandom(6))
     print(f"fresh seeds from {first}")  # noqa: T201 - so that they can be played again
