@@ -5,7 +5,7 @@ import os
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from statistics import harmonic_mean as mean
 from typing import Final, NamedTuple, Self
 
@@ -20,7 +20,6 @@ WAIT_SECONDS: Final = 0.05
 WAIT_SLOTS: Final = 100
 LONG: Final = 10 * PATIENCE
 SETTLE_SECONDS: Final = 3.0
-HISTORY_FOLDER: Final = "SHIFTWORK_HISTORY"
 COUNTED: Final = ("drain", "worker_us")
 """What a recorded history may change."""
 WARM: Final = 50
@@ -55,8 +54,14 @@ async def drain(name: str, url: str, sizes: Sizes) -> Figures:
 async def history(name: str, url: str, sizes: Sizes) -> Figures:
     """The share of its rate that a drain keeps while it is recorded, and the CPU time that a job costs more."""
     found: dict[bool, list[Figures]] = {False: [], True: []}
-    for recorded in (False, True, True, False):  # what changes with time, changes both alike
-        with _recorded() if recorded else nullcontext():
+    for turn, recorded in enumerate((False, True, True, False)):  # what changes with time, changes both alike
+        with (
+            tempfile.TemporaryDirectory(prefix="shiftwork-bench-") as folder,
+            _environment(
+                SHIFTWORK_HISTORY=folder if recorded else "",
+                SHIFTWORK_NAMESPACE=f"drain-{turn}",  # what a drain leaves there, the next one has to look after
+            ),
+        ):
             found[recorded].append(await drain(name, url, sizes))
     without, within = ({figure: mean([run[figure] for run in found[each]]) for figure in COUNTED} for each in found)
     return {
@@ -66,14 +71,15 @@ async def history(name: str, url: str, sizes: Sizes) -> Figures:
 
 
 @contextmanager
-def _recorded() -> Iterator[None]:
-    """Let the processes that are started write their history."""
-    with tempfile.TemporaryDirectory(prefix="shiftwork-bench-") as folder:
-        os.environ[HISTORY_FOLDER] = folder
-        try:
-            yield
-        finally:
-            del os.environ[HISTORY_FOLDER]
+def _environment(**changes: str) -> Iterator[None]:
+    """Let this process, and those that it starts, have this environment meanwhile."""
+    before = os.environ.copy()
+    os.environ.update(changes)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 async def flows(name: str, url: str, sizes: Sizes) -> Figures:

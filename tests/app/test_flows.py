@@ -278,7 +278,14 @@ async def test_wrong_types_are_refused_now_where_they_are_known_and_when_the_job
         keyed.call(value=number.call().output, times=1)
     with pytest.raises(PayloadTypeError, match="colour"):
         text.call(value=number.call().output, times=1, colour="red")  # type: ignore[call-arg,arg-type]
+
+    @app.task(concurrency_key="{times}")
+    async def keyed_otherwise(value: int, times: int) -> None: ...
+
     async with app.testing() as test:
+        keyed_flow = await app.enqueue_flow(keyed_otherwise.call(value=number.call().output, times=3))
+        assert {(await job.refresh()).record.key for job in keyed_flow.jobs} == {None, "3"}
+        await test.run_pending()
         flow = await app.enqueue_flow(text.call(value=number.call().output, times=1))  # type: ignore[arg-type]
         runs = await test.run_pending()
         assert [run.status for run in runs] == [JobStatus.COMPLETED, JobStatus.DEAD]

@@ -5,14 +5,18 @@ a past, and everything random has a seed.
 """
 
 import asyncio
+import json
 import math
+import os
 import random
 import shutil
 import signal
+import subprocess
+import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
@@ -57,31 +61,42 @@ class Shop:
 
 
 @contextmanager
-def shop(seconds: float) -> Iterator[Shop]:
-    """A shop with a past, that has been busy for so long, and is for as long as the pictures are taken."""
+def shop(seconds: float, checkout: Path | None = None, *, past: bool = True) -> Iterator[Shop]:
+    """A shop that has been busy for so long, and is meanwhile.
+
+    It runs the code of this checkout, or of another one; a version that keeps history otherwise cannot have a past.
+    """
     with ExitStack() as stack:
         program = required(wheel_binary() or binary("valkey-server", "redis-server"), "valkey-server")
         server = stack.enter_context(Server(program))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="shop-")))
         shutil.copy(HERE / "shop.py", folder)  # so that tracebacks show no checkout
-        token = asyncio.run(prepare(server.url))
+        if past:
+            asyncio.run(remember(server.url))
         environment = {"SHIFTWORK_STORE": server.url, "CARRIER_FAILS_AT": str(time.time() + seconds / 2)}
+        if checkout:
+            environment["PYTHONPATH"] = str(checkout.resolve() / "src")
         nodes = [stack.enter_context(node_of("shop:app", folder, environment, host=host)) for host in NODES]
         site = nodes[0].site
-        left = [*(node.site for node in nodes[:-1]), stack.enter_context(web_of(server.url, folder))]
-        running = Shop(left, Site(site.address, token), nodes[-1], server)
+        left = [*(node.site for node in nodes[:-1]), stack.enter_context(web_of(server.url, folder, environment))]
+        running = Shop(left, Site(site.address, token(environment)), nodes[-1], server)
         wait_until(lambda: len(site.ask("workers?limit=1000")["workers"]) == 18, within=120)
         stack.enter_context(load(running, seconds))
         yield running
 
 
-async def prepare(url: str) -> str:
-    """Give the store a past, and a person a token; return the token."""
+async def remember(url: str) -> None:
+    """Give the store a past."""
     app = WorkerOrchestrator(url)
     await put(await app.control.store.open(), yesterday(app.control.now()))
-    _, secret = await app.control.tokens.create("ana", "operate")
     await app.close()
-    return secret
+
+
+def token(environment: Mapping[str, str]) -> str:
+    """Make a token for a person, and return what she shows."""
+    command = [sys.executable, "-m", "shiftwork", "token", "create", "ana", "--role", "operate", "--json"]
+    made = subprocess.run(command, env=os.environ | environment, check=True, capture_output=True, timeout=60)
+    return str(json.loads(made.stdout)["token"])
 
 
 def yesterday(now: float) -> list[Hour]:
@@ -165,6 +180,7 @@ def opening(shop: Shop) -> None:
     ana.act("pools/mail/bounds", min=4, max=40)
     for number in range(120):
         site.enqueue("send_newsletter", to=f"reader-{number}@example.org")
+    for number in range(400):  # at twenty a minute, they wait until the pictures are taken
         site.enqueue("export_to_partner", order=8_000 + number)
     for order in (7_120, 7_431, 7_502):
         site.enqueue("refund", order=order, amount=49.9)

@@ -63,12 +63,6 @@ FORMS: Final = (
 )
 LIVE: Final = re.compile("^(Live|实时)$")
 LOADING: Final = re.compile("^(Loading|加载中)$")
-RENDER_ALL: Final = """() => {
-    const sheet = new CSSStyleSheet();
-    sheet.replaceSync("* { content-visibility: visible !important }");
-    document.adoptedStyleSheets.push(sheet);
-}"""
-"""Rows that are out of sight are not rendered, and would keep the colours of the theme before."""
 OLD: Final = "main[data-old]"
 
 
@@ -135,7 +129,6 @@ def look_at_everything(browser: Browser, sites: Sequence[Site], folder: Path, se
         context = browser.new_context(locale=locale, device_scale_factor=1.5, reduced_motion="reduce")
         page = context.new_page()
         opened(page, site, place)
-        page.evaluate(RENDER_ALL)
         wrong += in_every_form(page, locale, name, folder / "alive", axe)
         if server:
             kept.append((locale, name, page))

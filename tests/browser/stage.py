@@ -75,7 +75,7 @@ def market(folder: Path) -> Iterator[Site]:
 
 
 @contextmanager
-def node_of(app: str, folder: Path, environment: dict[str, str], host: str | None = None) -> Iterator[Node]:
+def node_of(app: str, folder: Path, environment: Mapping[str, str], host: str | None = None) -> Iterator[Node]:
     """`shiftwork run` of an app in a folder, on a machine that seems to have this name."""
     program = ["-c", ELSEWHERE, host] if host else ["-m", "shiftwork"]
     with _serving([*program, "run", app, "--port", "0", "--stop-timeout", "1"], folder, environment) as node:
@@ -83,9 +83,9 @@ def node_of(app: str, folder: Path, environment: dict[str, str], host: str | Non
 
 
 @contextmanager
-def web_of(store: str, folder: Path) -> Iterator[Site]:
+def web_of(store: str, folder: Path, environment: Mapping[str, str]) -> Iterator[Site]:
     """`shiftwork web` of a store."""
-    with _serving(["-m", "shiftwork", "web", "--store", store, "--port", "0"], folder, {}) as server:
+    with _serving(["-m", "shiftwork", "web", "--store", store, "--port", "0"], folder, environment) as server:
         yield server.site
 
 

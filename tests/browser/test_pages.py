@@ -299,6 +299,7 @@ def english_on(page: Page, node: Site) -> set[str]:
         "dead",
         "jobs?status=dead",
         "jobs?worker=image_resize",
+        "flows",
     ]
     asked += ["events", "events?name=pool.scaled", "events?name=worker.disabled"]
     data = "".join(str(node.ask(path)) for path in asked) + " ".join(NAMES)

@@ -581,6 +581,7 @@ def test_every_field_is_documented(shop: Terminal, dead: list[str], checkout: Pa
         shop.json("move", URL, "sqlite:///new.db", store=None),
         {"progress": {"done": 1, "total": 2, "message": "", "at": ""}},
         {"legal": True, "lines": 0, "processes": 0, "jobs": 0, "runs": 0, "rules": ""},
+        {"seeds": 1, "virtual_seconds": 0, "seconds": 0, "failed": [{"seed": 0, "faults": 0, "findings": []}]},
         {"refutations": [{"rule": "", "sentence": "", "lines": [{"file": "", "line": 0}]}]},
         to_builtins(stack_shape(JobStack(job_id="", at=0.0, instance="", pid=0, stack=""))),
         {"logs": [to_builtins(log_shape(LogLine(0.0, "info", "", 1)))]},

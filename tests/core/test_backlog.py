@@ -106,6 +106,7 @@ def test_the_smaller_limit_counts() -> None:
     known = facts(lane(running=1), max_running=2, rate=FIFTY)
     assert look(known, run_seconds=10.0).startable == 1
     assert look(facts(lane(), max_running=2, rate=FIFTY)).startable == 2, "of five tokens"
+    assert look(facts(lane(running=3), max_running=2, rate=FIFTY)).startable == 0, "max_running was lowered"
 
 
 def test_parked_jobs_are_held_by_their_concurrency_key() -> None:

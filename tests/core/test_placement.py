@@ -23,6 +23,14 @@ def test_workers_are_spread_to_where_there_is_room() -> None:
     assert placement == Placement(nodes={"n1": {"a": 2}, "n2": {"a": 2}}, unplaced={})
 
 
+def test_what_just_fits_fits_whether_it_is_there_or_comes() -> None:
+    for placed in ({}, {"a": 4}):
+        placement = place([Want(pool="a", target=5, memory=2 * GIB)], [node("n1", placed=placed)])
+        assert (placement.nodes, placement.unplaced["a"].n) == ({"n1": {"a": 4}}, 1)
+        placement = place([Want(pool="a", target=5, cpu=0.8)], [node("n1", placed=placed)])
+        assert (placement.nodes, placement.unplaced) == ({"n1": {"a": 5}}, {})
+
+
 def test_workers_that_cost_nothing_are_spread_too() -> None:
     assert place([Want(pool="a", target=4)], [node("n1"), node("n2")]).nodes == {"n1": {"a": 2}, "n2": {"a": 2}}
 

@@ -6,13 +6,15 @@ import pytest
 from msgspec.structs import replace
 
 from shiftwork import ConfigurationError, ScheduleError, UnknownOptionError
-from shiftwork.core.model.jobs import NewJob
+from shiftwork.core.model.jobs import JobPriority, NewJob
+from shiftwork.core.model.workers import PoolConfig, WorkerConfig
 from shiftwork.core.options.configs import check_schedule, timing
 from shiftwork.core.schedules.stored import (
     Place,
     StoredSchedule,
     coming,
     fire_stored,
+    job_of,
     part_of,
     place_of,
     timing_words,
@@ -51,6 +53,17 @@ def test_cron_in_the_night_that_skips_an_hour_and_in_the_one_that_doubles_it_fir
         ids = fired_between(schedule(NIGHT, start), start, start + 6 * HOUR, 600)
         assert len(ids) == 1, day
         assert ids[0].startswith(f"schedule@s@{day}T0")
+
+
+def test_its_jobs_are_ranked_and_limited_as_its_worker_is_now() -> None:
+    job = replace(schedule(NIGHT, 0.0).job, priority=JobPriority.HIGH, head_start=7200.0, key="k", key_limit=3)
+    one = replace(schedule(NIGHT, 0.0), job=job)
+    unknown = job_of(one, "1", 50.0, now=60.0)
+    assert (unknown.pool, unknown.head_start, unknown.key_limit, unknown.run_at) == ("default", 7200.0, 3, 50.0)
+    pool = PoolConfig(name="p", priority_aging_seconds=10.0)
+    known = job_of(one, "1", 70.0, now=60.0, config=WorkerConfig(name="sync", pool="p", max_running=5), pool=pool)
+    assert (known.pool, known.head_start, known.key_limit, known.run_at) == ("p", 20.0, 5, 60.0)
+    assert job_of(one, "1", 50.0, now=60.0, config=WorkerConfig(name="sync")).key_limit == 1
 
 
 def test_an_interval_is_counted_from_fire_time_to_fire_time_however_late_a_leader_looks() -> None:

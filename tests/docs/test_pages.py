@@ -16,6 +16,7 @@ from playwright.sync_api import sync_playwright
 import shiftwork
 from shiftwork import contrib, testing, types
 from tests.browser.conftest import browser_path
+from tests.browser.stamp import stamp_of
 from tests.node import node
 from tests.public_names import NOT_FOR_USERS
 
@@ -171,6 +172,14 @@ def test_the_button_of_the_site_copies_commands_only(site: Path) -> None:
     assert copied == commands_of(shown)
     assert "$" not in copied
     assert len(copied) < len(shown) / 2
+
+
+def test_the_pictures_of_the_dashboard_show_this_version(checkout: Path) -> None:
+    """Otherwise: `make pictures`, and look at them."""
+    pictures = (checkout / "docs/dashboard").glob("*.png")
+    shown = {picture.name: stamp_of(picture.read_bytes()) for picture in pictures}
+    assert len(shown) > 15
+    assert {name: stamp for name, stamp in shown.items() if stamp != f"shiftwork {shiftwork.__version__}"} == {}
 
 
 def test_the_chinese_readme_follows_the_english_one(checkout: Path) -> None:

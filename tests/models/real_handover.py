@@ -5,10 +5,11 @@ with its runner. Left out are the functions of the runs, and the socket from the
 """
 
 import os
+import signal
 import socket
 import termios
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from fcntl import ioctl
 from types import SimpleNamespace
@@ -20,11 +21,11 @@ from msgspec import msgpack
 from shiftwork.core.jobs.retry import End, EndKind
 from shiftwork.core.model.jobs import Claimed
 from shiftwork.core.model.workers import WorkerConfig
-from shiftwork.runtime import machine
 from shiftwork.runtime.clock import ManualClock
-from shiftwork.runtime.processes import child_process, handover, started_process
+from shiftwork.runtime.processes import child_process, handover
 from shiftwork.runtime.processes.child_process import ChildProcess
-from shiftwork.runtime.processes.handover import NodeEnd, ProcessEnd
+from shiftwork.runtime.processes.handover import LEASE, NodeEnd, ProcessEnd
+from shiftwork.runtime.processes.host import Host
 from shiftwork.runtime.processes.messages import NodeFrame, Ping, Pong, ProcessFrame, RunEnded, Setup
 from shiftwork.runtime.processes.post_mortem import KillRecord
 from shiftwork.runtime.processes.remote_runner import RemoteRunner
@@ -79,13 +80,35 @@ class Spawned:
     def __init__(self, on_failure: ExitStack) -> None:
         self.socket, self.theirs = socket.socketpair()
         self.runs = PausingEnd()
-        self.popen = SimpleNamespace(pid=os.getpid(), returncode=0)
+        self.pid = os.getpid()
         self.alive, self.lifeline = os.pipe()
         os.set_blocking(self.lifeline, False)
         self.stacks = SimpleNamespace(unread=str, close=lambda: None)
         Spawned.newest = self
 
+    def watch(self, on_death: Callable[[], None]) -> None:
+        """Never tell of a death: the model does."""
+
+    def renew(self, until: float) -> None:
+        with suppress(BlockingIOError, BrokenPipeError):
+            os.write(self.lifeline, LEASE.pack(until))
+
+    def send_signal(self, number: signal.Signals) -> None:
+        """Do nothing: there is no process."""
+
+    def end_group(self) -> None:
+        """Do nothing, likewise."""
+
+    def reap(self) -> int:
+        return 0
+
     def close(self) -> None:
+        """Renew it no more."""
+        with suppress(OSError):
+            os.close(self.lifeline)
+
+    def dispose(self) -> None:
+        """Close both ends."""
         self.socket.close()
         self.theirs.close()
         self.runs.close_page()
@@ -137,15 +160,11 @@ def narrowed(room: int) -> Iterator[None]:
         patch.setattr(handover, "os", NarrowPipes(room))
         patch.setattr(handover, "_WHOLE", 1)
         patch.setattr(child_process, "Link", Mailbox)
-        without_processes(patch)
         yield
 
 
-def without_processes(patch: pytest.MonkeyPatch) -> None:
-    """Have a `RemoteRunner` start nothing."""
-    patch.setattr(started_process, "SpawnedProcess", Spawned)
-    patch.setattr(started_process.StartedProcess, "_watch", lambda self: None)
-    patch.setattr(machine, "starved", lambda: 0)
+HOST: Final = Host(start=Spawned, starved=lambda: 0)
+"""Starts nothing."""
 
 
 class RealHandover:
@@ -154,7 +173,7 @@ class RealHandover:
     def __init__(self, *, alone: bool) -> None:
         self._clock = clock = ManualClock()
         setup = Setup(app="", role="alone" if alone else "shared")
-        self._runner = RemoteRunner(setup, clock, report=lambda job, progress: None, kills=KillRecord())
+        self._runner = RemoteRunner(setup, clock, report=lambda job, progress: None, kills=KillRecord(), host=HOST)
         self._runner.attach(cast("Any", self))
         self._spawned = Spawned.newest
         self._socket, self._end = self._spawned.theirs, self._spawned.runs
@@ -182,7 +201,7 @@ class RealHandover:
         self._local.close()
         self._given_end.close()
         self._runner._process._link.close()
-        self._spawned.close()
+        self._spawned.dispose()
 
     # ── the node ─────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -25,7 +25,7 @@ from shiftwork.serve import spawned
 from shiftwork.serve.spawned import Lifeline
 from tests.models.actors import Actor
 from tests.models.lifeline import NEVER, ROOM, STOP, World
-from tests.models.real_handover import Spawned, bytes_in, without_processes
+from tests.models.real_handover import HOST, Spawned, bytes_in
 
 NODE: Final = 1000
 GROUP: Final = 4_000_000
@@ -123,7 +123,7 @@ class RealLifeline:
         self._dead = self._killed_late = False
         self._asked = 0.0
         setup = Setup(app="", role="alone")
-        self._runner = RemoteRunner(setup, self.clock, report=lambda job, progress: None, kills=KillRecord())
+        self._runner = RemoteRunner(setup, self.clock, report=lambda job, progress: None, kills=KillRecord(), host=HOST)
         self._runner._termination = cast("Any", SimpleNamespace(kill=self._kill))
         self._spawned = Spawned.newest
         vars(process_guard).update(
@@ -146,7 +146,7 @@ class RealLifeline:
         for each in self._guards:
             each.close()
         self._runner._process._link.close()
-        self._spawned.close()
+        self._spawned.dispose()
 
     @property
     def _guard(self) -> RealGuard:
@@ -240,7 +240,6 @@ def expected(world: World) -> Any:
 def without_programs() -> Iterator[None]:
     """Have nothing start a process, and put back afterwards what the pieces above replace."""
     with pytest.MonkeyPatch.context() as patch:
-        without_processes(patch)
         for module, names in REPLACED.items():  # each walk has its own
             for name in names:
                 patch.setattr(module, name, getattr(module, name))

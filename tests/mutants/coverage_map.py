@@ -24,8 +24,8 @@ from tests.mutants.recording import RECORDS, unpacked
 CHECKOUT: Final = PACKAGE.parents[1]
 MAPS: Final = CHECKOUT / "build/mutants/maps"
 """One folder for each recording: the lines of the probes, the texts of that time, and a line for each test."""
-SUITES: Final = ("core", "runtime", "app", "store", "system", "cli", "contrib", "security", "web", "sim", "deploy")
-"""The folders of tests that judge mutants. Those that need a browser or read the documentation do not."""
+NO_JUDGES: Final = ("benchmarks", "browser", "docs", "examples", "mutants", "outside", "typing")
+"""The folders of tests that judge no mutants: those that need a browser, read the documentation, or take very long."""
 CHECKS: Final = "tests/store/test_conformance.py"
 """Here each parameter is a test of its own."""
 NO_JUDGE: Final = "test_mutants.py"
@@ -160,8 +160,9 @@ def load() -> CoverageMap:
 
 def digests() -> dict[str, str]:
     """Return every file of tests, with a digest of its text."""
-    files = (path for suite in SUITES for path in (CHECKOUT / "tests" / suite).rglob("test_*.py"))
-    files = (path for path in files if path.name != NO_JUDGE)
+    tests = CHECKOUT / "tests"
+    suites = (folder for folder in tests.iterdir() if folder.is_dir() and folder.name not in NO_JUDGES)
+    files = (path for suite in suites for path in suite.rglob("test_*.py") if path.name != NO_JUDGE)
     return {str(path.relative_to(CHECKOUT)): hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(files)}
 
 

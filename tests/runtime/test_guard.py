@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from shiftwork.runtime.processes.process_guard import PROGRAM, ProcessGuard
+from tests.polling import wait_until
 
 F_SETPIPE_SZ: Final = 1031
 """In `fcntl` only on Linux."""
@@ -63,6 +64,26 @@ def test_a_guard_that_is_frozen_until_its_pipe_is_full_is_replaced(caplog: pytes
         assert sleeper.poll() is None
     finally:
         guard.close()
+        sleeper.kill()
+        sleeper.wait()
+
+
+def test_a_guard_ends_what_a_killed_node_leaves_though_another_process_holds_its_input_open() -> None:
+    program = (
+        f"import os, subprocess, sys\nsubprocess.run([sys.executable, '-I', '-S', {str(PROGRAM)!r}, str(os.getpid())])"
+    )
+    sleeper = subprocess.Popen(["sleep", "600"], start_new_session=True)
+    theirs, ours = os.pipe()
+    node = subprocess.Popen([sys.executable, "-I", "-S", "-c", program], stdin=theirs)
+    try:
+        os.write(ours, b"+%d\n" % sleeper.pid)
+        wait_until(lambda: bool(psutil.Process(node.pid).children()))
+        node.kill()
+        node.wait()
+        assert sleeper.wait(30) == -signal.SIGKILL
+    finally:
+        os.close(ours)
+        os.close(theirs)
         sleeper.kill()
         sleeper.wait()
 

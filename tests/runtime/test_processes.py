@@ -49,7 +49,12 @@ from shiftwork.runtime.processes.messages import (
 from shiftwork.runtime.processes.post_mortem import KillRecord
 from shiftwork.runtime.processes.quarantine import LONG_CELL_SECONDS, LONGEST_CELL_WAIT_SECONDS, Quarantine
 from shiftwork.runtime.processes.remote_runner import ProcessRole, RemoteRunner
-from shiftwork.runtime.processes.started_process import StartedProcess
+from shiftwork.runtime.processes.started_process import (
+    APP_IMPORT_SECONDS,
+    STUBBORN_SECONDS,
+    StartedProcess,
+    Termination,
+)
 from shiftwork.runtime.running.job_run import LocalRun, Run, RunOwner
 from shiftwork.runtime.running.local_runner import LocalRunner, context_services
 from shiftwork.runtime.running.runner import Runner, RunnerListener
@@ -1114,6 +1119,79 @@ async def looked_at(theatre: Theatre, seconds: int, *, answers: bool) -> bool:
             theatre.says(Pong())
         await theatre.clock.advance(1.0)
     return theatre.puppet.killed
+
+
+class Ending:
+    """A process that is to be ended: what was done to it."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+
+    async def stack(self) -> str:
+        self.done.append("stack")
+        return "the stack"
+
+    def terminate(self) -> None:
+        self.done.append("terminate")
+
+    def kill(self) -> None:
+        self.done.append("kill")
+
+
+async def test_a_process_that_runs_one_job_may_clean_up_before_it_is_killed() -> None:
+    clock, process = ManualClock(), Ending()
+    termination = Termination(cast("Any", process), clock, gently=True)
+    termination.ready()
+    termination.kill("it took too long")
+    termination.kill("it used too much memory")
+    await clock.advance(STUBBORN_SECONDS - 0.1)
+    assert (process.done, termination.why, termination.stack) == (
+        ["stack", "terminate"],
+        "it took too long",
+        "the stack",
+    )
+    await clock.advance(0.2)
+    assert process.done == ["stack", "terminate", "kill"]
+
+
+async def test_a_process_that_many_jobs_share_is_killed_and_one_that_has_ended_is_left_alone() -> None:
+    clock, process = ManualClock(), Ending()
+    termination = Termination(cast("Any", process), clock, gently=False)
+    termination.kill("it begins nothing")
+    await clock.advance(0.0)
+    assert process.done == ["stack", "kill"]
+    ended = Ending()
+    termination = Termination(cast("Any", ended), clock, gently=True)
+    termination.give_a_while()
+    assert (termination.asked, termination.under_way) == (True, True)
+    termination.done()
+    termination.kill("it took too long")
+    await clock.advance(1_000.0)
+    assert ended.done == []
+
+
+async def test_a_process_that_is_asked_to_end_and_one_that_never_starts_are_ended_in_a_while() -> None:
+    clock, asked, starting = ManualClock(), Ending(), Ending()
+    Termination(cast("Any", asked), clock, gently=False).give_a_while()
+    never = Termination(cast("Any", starting), clock, gently=False)
+    await clock.advance(STUBBORN_SECONDS)
+    assert asked.done == ["kill"]
+    await clock.advance(APP_IMPORT_SECONDS - STUBBORN_SECONDS)
+    assert starting.done == ["stack", "kill"]
+    assert never.why == f"the process was not ready after {APP_IMPORT_SECONDS:g} s"
+
+
+@pytest.mark.usefixtures("shared")
+async def test_a_silent_process_gets_no_other_job_unless_its_own_job_holds_it_up() -> None:
+    """A job that is alone may take all of its process; where jobs share one, the next would not begin."""
+    for role, busy, is_open in (("shared", True, False), ("alone", True, True), ("alone", False, False)):
+        theatre = Theatre(role)
+        if busy:
+            theatre.start(1)
+        await looked_at(theatre, 3, answers=True)
+        assert theatre.runner.open
+        await looked_at(theatre, 3, answers=False)
+        assert theatre.runner.open is is_open, (role, busy)
 
 
 @pytest.mark.parametrize("answers", [True, False])

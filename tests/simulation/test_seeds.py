@@ -4,6 +4,7 @@ import hashlib
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,7 @@ def test_no_fixed_seed_breaks_a_promise(tens: int) -> None:
     assert sum(verdict.jobs for verdict in verdicts) > 100
 
 
+@pytest.mark.soak
 def test_no_fresh_seed_breaks_a_promise() -> None:
     first = int.from_bytes(os.urandom(6))
     print(f"fresh seeds from {first}")  # noqa: T201 - so that they can be played again
@@ -111,3 +113,19 @@ def test_a_page_that_is_read_late_is_found_within_a_thousand_seeds() -> None:
 def test_a_planted_fault_is_found_within_a_thousand_seeds(plant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     PLANTS[plant](monkeypatch)
     assert any(judged(seed).findings for seed in range(1000, 2000))
+
+
+def test_threads_beside_a_simulation_see_the_real_world() -> None:
+    """A job of a real app that ends in one would take another pid for that of a forked child, and end the process."""
+    pids, over = set[int](), threading.Event()
+
+    def look() -> None:
+        while not over.is_set():
+            pids.add(os.getpid())
+
+    beside = threading.Thread(target=look)
+    beside.start()
+    judged(7, "small")
+    over.set()
+    beside.join()
+    assert pids == {os.getpid()}

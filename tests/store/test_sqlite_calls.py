@@ -15,7 +15,7 @@ from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.event import Event
 from shiftwork.core.model.job_changes import JobFilter, Requeue
 from shiftwork.core.model.jobs import JobStatus
-from shiftwork.errors import StoreError
+from shiftwork.errors import LifecycleError, StoreError
 from shiftwork.store.sqlite import SqliteStore
 from shiftwork.store.sqlite.file import calls, checkpoint, driver
 from shiftwork.store.sqlite.file.sqlite_session import SqliteSession
@@ -679,10 +679,18 @@ def test_a_broken_service_answers_everybody() -> None:
         answers = await asyncio.gather(*(thread.call(lambda _: 1) for _ in range(3)), return_exceptions=True)
         assert [type(answer) for answer in answers] == [KeyError] * 3
 
+    async def ask_at_the_end(thread: calls.CallThread) -> None:
+        under_way = thread.call(lambda _: 1)
+        thread.end()
+        with pytest.raises(LifecycleError, match="the store is closed"):
+            await under_way
+        with pytest.raises(LifecycleError, match="the store is closed"):
+            await thread.call(lambda _: 1)
+
     broken = Broken()
     thread = calls.CallThread("shiftwork-broken", lambda: broken)
     asyncio.run(ask(thread))
-    thread.end()
+    asyncio.run(ask_at_the_end(thread))
     thread.join()
     assert broken.closed
 

@@ -8,6 +8,7 @@ import asyncio
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -35,8 +36,10 @@ def main() -> int:
         for store in said.store or STORM_PLACES:
             plan = StormPlan(store, seed, said.seconds, nodes=said.nodes, bulk=said.bulk, fronts=said.fronts)
             good &= _run(plan, folder)
-    results = _kept(folder)
-    write_report(results, folder / "index.html")
+    every = _results(folder)
+    results = _last(every)
+    failed_before = sum(not one.holds for one in every if one not in results)
+    write_report(results, folder / "index.html", failed_before=failed_before)
     _say(markdown([read_storm(result, folder) for result in results]), f"» {folder / 'index.html'}")
     return 0 if good else 1
 
@@ -48,17 +51,21 @@ def _run(plan: StormPlan, folder: Path) -> bool:
     with (folder / "storms.jsonl").open("ab") as file:
         file.write(msgspec.json.encode(result) + b"\n")
     _say(f"» {plan.store}, seed {plan.seed}: {result.faults} faults", result.judgement.text(), *result.surprises[:3])
-    return result.judgement.holds and not result.surprises
+    return result.holds
 
 
-def _kept(folder: Path) -> list[StormResult]:
-    """Return the last result of each store and seed."""
+def _results(folder: Path) -> list[StormResult]:
+    """Return every result so far, also of storms that were run again."""
     file = folder / "storms.jsonl"
     lines = file.read_bytes().splitlines() if file.exists() else []
-    found = (msgspec.json.decode(line, type=StormResult) for line in lines)
-    kept = {(one.plan.store, one.plan.seed): one for one in found}
+    return [msgspec.json.decode(line, type=StormResult) for line in lines]
+
+
+def _last(results: Iterable[StormResult]) -> list[StormResult]:
+    """Return the last result of each store and seed."""
     places = [*STORM_PLACES]
-    return [kept[one] for one in sorted(kept, key=lambda one: (places.index(one[0]), one[1]))]
+    kept = {(places.index(one.plan.store), one.plan.seed): one for one in results}
+    return [kept[one] for one in sorted(kept)]
 
 
 def _say(*lines: str) -> None:

@@ -40,11 +40,11 @@ def read_storm(result: StormResult, folder: Path) -> Drawn:
     return Drawn(result, sorted(faults, key=lambda fault: fault.at), began, recoveries(history))
 
 
-def write_report(results: Sequence[StormResult], page: Path) -> None:
-    """Write the page."""
+def write_report(results: Sequence[StormResult], page: Path, *, failed_before: int = 0) -> None:
+    """Write the page. It says how many storms had failed before they were run again."""
     page.parent.mkdir(parents=True, exist_ok=True)
     storms = [read_storm(result, page.parent) for result in results]
-    parts = [_head(storms), _stores(storms), _faults(storms), *map(_section, storms)]
+    parts = [_head(storms, failed_before), _stores(storms), _faults(storms), *map(_section, storms)]
     page.write_text(
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>"
         f"<title>Storms</title><style>{STYLE}</style>{''.join(parts)}"
@@ -54,13 +54,16 @@ def write_report(results: Sequence[StormResult], page: Path) -> None:
 # ── all storms ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _head(storms: Sequence[Drawn]) -> str:
-    broken = sum(not one.result.judgement.holds for one in storms)
+def _head(storms: Sequence[Drawn], failed_before: int) -> str:
+    broken = sum(not one.result.holds for one in storms)
     if broken:
-        verdict = f'<p class="bad">A promise was broken in {counted(broken, "storm")}.</p>'
+        why = "a rule was refuted, or a node printed a traceback about no job"
+        verdict = f'<p class="bad">{counted(broken, "storm")} failed: {why}.</p>'
     else:
         rules = max((len(one.result.judgement.rules) for one in storms), default=0)
         verdict = f'<p class="good">None of {rules} rules is refuted: nothing acknowledged was lost.</p>'
+    if failed_before:
+        verdict += f"<p>{counted(failed_before, 'earlier run')} of these storms had failed; each was run again.</p>"
     figures = {
         "storms": len(storms),
         "faults": sum(one.result.faults for one in storms),
@@ -72,7 +75,7 @@ def _head(storms: Sequence[Drawn]) -> str:
     return f'<h1>Storms</h1>{verdict}<div class="tiles">{tiles}</div>'
 
 
-HEADINGS: Final = ("store", "storms", "faults", "jobs", "runs", "runs again after, median", "at most", "refuted")
+HEADINGS: Final = ("store", "storms", "faults", "jobs", "runs", "runs again after, median", "at most", "failed")
 
 
 def rows(storms: Sequence[Drawn]) -> list[tuple[str, ...]]:
@@ -92,7 +95,7 @@ def _row(name: str, storms: Sequence[Drawn]) -> tuple[str, ...]:
     ]
     back = [one.seconds for storm in storms for one in storm.recoveries]
     times = (f"{median(back):.1f} s", f"{max(back):.1f} s") if back else ("–", "–")
-    return (name, *(f"{n:,}" for n in counts), *times, f"{sum(not one.judgement.holds for one in found)}")
+    return (name, *(f"{n:,}" for n in counts), *times, f"{sum(not one.holds for one in found)}")
 
 
 def markdown(storms: Sequence[Drawn]) -> str:

@@ -84,6 +84,11 @@ class StormResult:
     surprises: list[str] = field(default_factory=list)
     """Tracebacks in the logs of nodes that are about no job."""
 
+    @property
+    def holds(self) -> bool:
+        """Whether nothing is refuted, and no node was surprised."""
+        return self.judgement.holds and not self.surprises
+
 
 class Storm:
     """Runs a storm in a folder of its own; it is the system that the faults harm."""

@@ -73,7 +73,7 @@ def modules(checkout: Path) -> Iterator[tuple[str, ast.Module]]:
     root = checkout / "src/shiftwork"
     for path in root.rglob("*.py"):
         name = path.relative_to(root).with_suffix("").as_posix()
-        english = name.startswith(("cli/", "history/", "sim/"))  # the command line speaks English only
+        english = name.startswith(("cli/", "history/", "sim/", "simulation/"))  # the command line speaks English only
         if not english or name == "sim/what_if":
             yield name, ast.parse(path.read_text())
 

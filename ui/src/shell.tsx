@@ -76,7 +76,11 @@ function Side() {
   // On a phone not all pages are visible.
   // biome-ignore lint/correctness/useExhaustiveDependencies: the current page changes with the place
   useEffect(() => {
-    nav.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+    const show = () =>
+      nav.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+    show();
+    window.addEventListener("resize", show);
+    return () => window.removeEventListener("resize", show);
   }, [here]);
   const dead = overview.data?.pools.reduce((sum, pool) => sum + pool.dead, 0) ?? 0;
   return (

@@ -18,7 +18,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
-from weakref import WeakSet
 
 from shiftwork.history.lines import RECORDING_ENDED, VERSION, Fault, Opened, encode
 
@@ -39,10 +38,10 @@ class HistoryFile:
         self._folder = folder
         self._store = store
         """Returns the URL of the store that the lines are about."""
-        self._begin()
-        _files.add(self)
+        self.begin_anew()
 
-    def _begin(self) -> None:
+    def begin_anew(self) -> None:
+        """Begin another file with the next line. In a process that was just forked, this one is the parent's."""
         self.write: Callable[[bytes], object] = _no_room
         """Appends a line, in one call that no other thread interrupts. Raises `ValueError` if there is no room."""
         self._piece: mmap.mmap | None = None
@@ -51,10 +50,6 @@ class HistoryFile:
         """Where the piece in use ends in the file."""
         self._process = ""
         self._growing = threading.Lock()
-
-    def forked(self) -> None:
-        """Leave the file to the parent."""
-        self._begin()
 
     def make_room(self, line: bytes) -> None:
         """Make the file longer, and append a line. If the disk is full, the file ends with a line that says so."""
@@ -120,15 +115,3 @@ class HistoryFile:
 
 def _no_room(_: bytes) -> None:
     raise ValueError
-
-
-_files: Final[WeakSet[HistoryFile]] = WeakSet()
-
-
-def _forked() -> None:
-    for file in [*_files]:
-        file.forked()
-
-
-if hasattr(os, "register_at_fork"):  # Windows never forks
-    os.register_at_fork(after_in_child=_forked)

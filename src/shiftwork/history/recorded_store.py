@@ -5,12 +5,14 @@ the abilities of the store inside included. Calls of a transaction of the user's
 jobs that are added on a connection of the user's are never known to be there: they may be, once that commits.
 """
 
+import os
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, cast
+from weakref import WeakKeyDictionary
 from zlib import crc32
 
 from shiftwork.core.model.doc_types import Doc
@@ -309,7 +311,23 @@ def recorded(store: Store, folder: Path) -> Store:
     """Return a store whose calls are recorded in a file of this folder, or the same one if they are already."""
     if getattr(store, "recorder", None) is not None:
         return store
-    return RecordedStore(store, HistoryRecorder(HistoryFile(folder, partial(_url_of, store))))
+    file = HistoryFile(folder, partial(_url_of, store))
+    recorder = HistoryRecorder(file)
+    _in_files[recorder] = file
+    return RecordedStore(store, recorder)
+
+
+_in_files: Final[WeakKeyDictionary[HistoryRecorder, HistoryFile]] = WeakKeyDictionary()
+
+
+def _forked() -> None:
+    for recorder, file in [*_in_files.items()]:
+        recorder.begin_anew()
+        file.begin_anew()
+
+
+if hasattr(os, "register_at_fork"):  # Windows never forks
+    os.register_at_fork(after_in_child=_forked)
 
 
 def _url_of(store: Store) -> str:

@@ -54,6 +54,10 @@ class HistoryRecorder:
         self._lines = lines
         self._clock = clock
         self._numbers = count(1)
+        self.begin_anew()
+
+    def begin_anew(self) -> None:
+        """Forget what is noted. In a process that was just forked, it belongs to the parent."""
         self._ends: list[tuple[str, float, str, int, str]] = []
         """The ends of functions that are not written yet, as `Ended`."""
         self._flushing = threading.Lock()

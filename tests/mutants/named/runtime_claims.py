@@ -168,8 +168,8 @@ RUNTIME_CLAIMS: Final = table(
     Mutant(
         "the jobs of a dead node are taken while its children run",
         "node/dead_node_detector.py",
-        "if end_groups(children[node], marks[node])}",
-        "if end_groups(children[node], marks[node]) or True}",
+        "if self._host.end_groups(children[node], marks[node])}",
+        "if self._host.end_groups(children[node], marks[node]) or True}",
         ("tests/runtime/test_proven_deaths.py::test_no_job_is_taken_whose_death_is_not_proven",),
     ),
 )

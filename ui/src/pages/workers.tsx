@@ -142,7 +142,7 @@ function List({ rows, search, pool, state }: { rows: Worker[]; search: string; p
           accessorKey: "schedule",
           meta: { from: "lg" },
           cell: ({ row: { original } }) => (
-            <span title={inZone(original.schedule)}>
+            <span className="block min-w-44" title={inZone(original.schedule)}>
               {inZone(original.schedule)}
               {original.rescheduled_at && <span className="text-muted">{t(", changed")}</span>}
             </span>

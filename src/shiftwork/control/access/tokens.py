@@ -55,7 +55,7 @@ class Tokens:
             )
             raise ConfigurationError(message)
         if role not in get_args(Role):
-            roles = ", ".join(get_args(Role))
+            roles = series(", ", get_args(Role))
             raise ConfigurationError(
                 sentence("a token's role is one of {roles}, not {role}", roles=roles, role=f"{role!r}")
             )

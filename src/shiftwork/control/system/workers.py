@@ -26,7 +26,7 @@ from shiftwork.handles.job import Job
 from shiftwork.handles.options import TRIGGERED
 from shiftwork.handles.payload_schema import read_schema
 from shiftwork.runtime.outcomes.reporter import refresh
-from shiftwork.sentences import sentence
+from shiftwork.sentences import sentence, series
 from shiftwork.store.docs import change
 from shiftwork.store.protocol import Store
 from shiftwork.store.schedules import read_index, read_parts
@@ -222,7 +222,7 @@ def _on_a_node(worker: str, instances: Iterable[InstanceRecord], now: float) -> 
         "{n} nodes ({nodes}) still run worker {worker}, or one that has it as an alias; deploy a version of the app "
         "without it first",
         n=len(live),
-        nodes=", ".join(live),
+        nodes=series(", ", live),
         worker=worker,
     )
 

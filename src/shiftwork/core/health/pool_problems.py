@@ -66,7 +66,7 @@ def dead_letters(pools: Sequence[PoolFacts]) -> Iterator[Problem]:
     jobs, [first, *others] = sum(pool.dead for pool in dead), dead
     message = sentence("{jobs} of pool {pool} in the dead-letter queue", jobs=counted(jobs, "job"), pool=first.name)
     if others:
-        each = ", ".join(f"{pool.name} ({pool.dead:,})" for pool in dead)
+        each = series(", ", [sentence("{what} ({which})", what=pool.name, which=f"{pool.dead:,}") for pool in dead])
         message = sentence(
             "{jobs} of {pools} in the dead-letter queue: {each}",
             jobs=counted(jobs, "job"),
@@ -185,7 +185,7 @@ def _failing(pool: PoolFacts) -> Problem:
     where = (
         sentence("node {node}", node=nodes[0])
         if len(nodes) == 1
-        else sentence("{n} nodes ({nodes})", n=len(nodes), nodes=", ".join(nodes))
+        else sentence("{n} nodes ({nodes})", n=len(nodes), nodes=series(", ", nodes))
     )
     message = sentence(
         "the processes of pool {pool} cannot be started on {where}: {error}",
@@ -295,7 +295,7 @@ def _unserved(pool: PoolFacts, since: float | None) -> Iterator[Problem]:
         message = sentence(
             "no live node has the labels of pool {pool} ({labels}); {n} queued",
             pool=name,
-            labels=", ".join(pool.labels),
+            labels=series(", ", pool.labels),
             n=queued,
         )
         options = " ".join(f"--label {label}" for label in pool.labels)

@@ -34,8 +34,9 @@ async def run_async(run: LocalRun, services: ContextServices) -> End:
     """Run a coroutine function on this event loop. One that was told to stop before it began does not begin."""
     if not run.begin(services.clock.monotonic()):
         return cancelled(run)
-    if services.recorder is not None:
-        services.recorder.began(run.job, run.pid)
+    recorder = services.recorder
+    if recorder is not None:
+        recorder.began(run.job, run.pid)
     try:
         function, args, kwargs = _bound(run, services)
     except BaseException as error:  # noqa: BLE001 - whatever a user's code raises is its outcome
@@ -53,8 +54,9 @@ def run_sync(run: LocalRun, services: ContextServices) -> End | Coroutine[Any, A
     """Run a plain function in this thread, likewise. If it returns a coroutine, so do we: that runs on the loop."""
     if not run.begin(services.clock.monotonic()):
         return cancelled(run)
-    if services.recorder is not None:
-        services.recorder.began(run.job, run.pid)
+    recorder = services.recorder
+    if recorder is not None:
+        recorder.began(run.job, run.pid)
     run.thread = threading.get_ident()
     try:
         function, args, kwargs = _bound(run, services)

@@ -1,7 +1,8 @@
 """Time, chance and identity as the standard library tells them, while a simulation runs.
 
 What the runtime asks of `time`, `random`, `secrets`, `os` and `socket` is answered here: by the clocks of the machine
-whose process asks, and by numbers that follow from the seed. Nothing else in this process may ask meanwhile.
+whose process asks, and by numbers that follow from the seed. Other threads of this process get the real answers: one
+that finished a job of its own would take a simulated pid for that of a forked child, and end the process.
 """
 
 import os
@@ -9,12 +10,13 @@ import random
 import secrets
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import count
 from typing import Any, Final
 
 from shiftwork.handles import worker
+from shiftwork.simulation.ground.strands import SIMULATED
 from shiftwork.simulation.ground.virtual_time import VirtualTime
 
 EPOCH: Final = 1_800_000_000.0
@@ -27,10 +29,22 @@ def ambience(virtual: VirtualTime, seed: int) -> Iterator[None]:
     with ExitStack() as undo:
         undo.callback(random.setstate, random.getstate())
         random.seed(seed)
+        SIMULATED.on = True
+        undo.callback(SIMULATED.__dict__.clear)
         for where, name, instead in _instead(virtual, random.Random(f"{seed} tokens")):
-            undo.callback(setattr, where, name, getattr(where, name))
-            setattr(where, name, instead)
+            real = getattr(where, name)
+            undo.callback(setattr, where, name, real)
+            setattr(where, name, _here(instead, real) if callable(real) else instead)
         yield
+
+
+def _here(instead: Callable[..., Any], real: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that answers as `instead` in the simulation's threads, and as the real one elsewhere."""
+
+    def answer(*args: Any) -> Any:
+        return instead(*args) if hasattr(SIMULATED, "on") else real(*args)
+
+    return answer
 
 
 def _instead(virtual: VirtualTime, chance: random.Random) -> Iterator[tuple[Any, str, Any]]:

@@ -9,11 +9,14 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import Context, copy_context
-from typing import Any
+from typing import Any, Final
 
 from shiftwork.runtime.running.job_threads import JobThreads
 from shiftwork.simulation.ground.sim_machine import SimProcess
 from shiftwork.simulation.ground.virtual_time import VirtualTime
+
+SIMULATED: Final = threading.local()
+"""Has `on` in the thread of a simulation's event loop and in its strands; all other threads see the real world."""
 
 
 class StrandEnded(BaseException):
@@ -115,6 +118,7 @@ class _Strand(threading.Thread):
         self.start()
 
     def run(self) -> None:
+        SIMULATED.on = True
         while True:
             self.go.acquire()
             if self.work is not None:
