@@ -131,3 +131,5 @@ def test_a_loop_in_which_time_does_not_pass_is_stopped(world: Playground) -> Non
     world.process(life)
     with pytest.raises(StuckError, match="time does not pass"):
         world.run()
+    with pytest.raises(RuntimeError, match="no running event loop"):
+        asyncio.get_running_loop()

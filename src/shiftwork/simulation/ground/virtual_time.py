@@ -49,10 +49,14 @@ class VirtualTime:
 
     def run_until(self, over: Callable[[], bool], *, latest: float) -> bool:
         """Run until this is so, or this time has come. Returns whether it is so."""
-        while not over():
-            self._run_all()
-            if not over() and not self._pass_time(latest):
-                return over()
+        try:
+            while not over():
+                self._run_all()
+                if not over() and not self._pass_time(latest):
+                    return over()
+        finally:  # whatever stops it: this thread has no event loop any more
+            self.current = None
+            set_running_loop(None)
         return True
 
     def _run_all(self) -> None:
