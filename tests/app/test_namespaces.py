@@ -10,7 +10,7 @@ import pytest
 from shiftwork import NamespaceInUseError, StoreUnavailableError, WorkerOrchestrator
 from shiftwork.runtime.node.node_join import JOIN_LOCK, JOIN_LOCK_SECONDS
 from shiftwork.store.memory import MemoryStore
-from tests.runtime.stage import DEADLINE, Stage, started
+from tests.runtime.stage import DEADLINE, Stage, leads, started
 
 
 def app_with(store: str | MemoryStore, *workers: str, namespace: str = "default") -> WorkerOrchestrator:
@@ -109,6 +109,18 @@ async def test_one_that_loses_its_turn_while_it_joins_tries_again(stage: Stage) 
         with pytest.raises(NamespaceInUseError):
             await starting
     assert len((await quick.control.system.overview()).nodes) == 1
+
+
+async def test_one_that_lost_its_turn_while_it_joined_leads(stage: Stage) -> None:
+    app = stage.faulty_app()
+    app.task(name="mail")(lambda: None)
+    landing = stage.faults.hold("beat", "before")
+    starting = asyncio.create_task(app.start())
+    await stage.clock.advance(JOIN_LOCK_SECONDS)
+    landing.set()
+    async with asyncio.timeout(DEADLINE):
+        await starting
+    assert leads(app)
 
 
 async def test_a_store_so_slow_that_every_turn_is_lost_keeps_a_node_out_only_if_another_app_is_there(

@@ -30,6 +30,12 @@ def test_an_outcome_without_an_answer_may_have_freed_the_place() -> None:
     assert tape.claim("b", 2).refuted() == set()
 
 
+def test_a_late_outcome_of_a_job_that_was_taken_over_has_freed_nothing() -> None:
+    tape = Tape().defined(max_running=1).add("a", "b").claim("a", 1).began("a", 1).reap("a", 2)
+    tape.finish("a", 2, "queued", attempt=0).claim("b", 3).finish("a", 1, lost=True)
+    assert tape.refuted() == set()
+
+
 def test_policies_on_which_processes_disagree_are_not_judged() -> None:
     tape = Tape().defined(max_running=1)
     tape.other().defined(max_running=2)

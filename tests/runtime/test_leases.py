@@ -464,6 +464,29 @@ async def test_a_recovery_that_a_fault_cuts_short_is_finished_by_the_same_leader
     assert job.crashes == 1
 
 
+async def test_a_take_over_that_is_carried_out_after_its_caller_gave_up_is_finished_too(
+    stage: Stage, clock: ManualClock
+) -> None:
+    act = Act()
+    victim, leader = stage.app(), stage.faulty_app()
+    for app in (victim, leader):
+        app.register_worker("act", act, execution_mode="triggered", timeout_seconds=None)
+    await victim.start()
+    await worker_of(victim, "act").enqueue()
+    await until_idle()
+    await stage.crash(victim)
+    stage.faults.fail("reap", times=1)
+    await leader.start()
+    await clock.advance(LEASE - 0.1)
+    ask_again = stage.faults.hold("reap", "before")
+    await clock.advance(1)
+    late = await stage.store.reap(node_of(leader).leader.holder, 10, clock.now())
+    assert len(late) == 1
+    ask_again.set()
+    await clock.advance(2 * LEASE)
+    assert act.running == 1
+
+
 async def test_a_store_that_does_not_answer_is_as_bad_as_one_that_fails(stage: Stage, clock: ManualClock) -> None:
     act = Act()
     app = stage.faulty_app()

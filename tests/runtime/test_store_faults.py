@@ -15,7 +15,7 @@ from shiftwork.runtime.clock import ManualClock, until_idle
 from shiftwork.runtime.running.job_threads import JobThreads
 from tests.core.records import damages
 from tests.polling import eventually
-from tests.runtime.stage import DEADLINE, Act, Kind, Stage, node_of, status, statuses, worker_of
+from tests.runtime.stage import DEADLINE, Act, Kind, Stage, instance_of, node_of, status, statuses, worker_of
 
 METHODS = [
     "add",
@@ -161,6 +161,25 @@ async def test_a_claim_whose_answer_was_lost_is_handed_back_uncounted(stage: Sta
     await act.finish()
     assert await status(job) is JobStatus.COMPLETED
     assert (job.attempt, job.crashes) == (1, 0)
+
+
+async def test_a_claim_that_is_carried_out_after_its_caller_gave_up_is_handed_back(
+    stage: Stage, clock: ManualClock
+) -> None:
+    act = Act()
+    app = stage.faulty_app()
+    worker = app.register_worker("act", act, execution_mode="triggered")
+    await app.start()
+    stage.faults.fail("claim", times=1)
+    await worker.enqueue()
+    await clock.advance(0.2)
+    assert act.running == 1, "it asked what it holds, and claimed again"
+    job = await worker.enqueue()
+    late = await stage.store.claim(instance_of(app).name, "default", 1, clock.now(), ["act"])
+    assert [claimed.id for claimed in late.jobs] == [job.id]
+    await clock.advance(10)
+    assert act.running == 2
+    assert (act.contexts[1].job_id, act.contexts[1].attempt) == (job.id, 1)
 
 
 async def test_a_claim_whose_answer_was_lost_before_a_stop_is_handed_back_too(stage: Stage) -> None:

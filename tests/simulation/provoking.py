@@ -34,7 +34,7 @@ def provoking(seed: int, faults: Sequence[FaultPlan], *, lengths: Sequence[float
         lease_seconds=2.0,
         machines=drawn.machines[:1] * 2,
         nodes=(NodePlan(machine=0, at=0.1, apart="process"), NodePlan(machine=1, at=0.1, apart="process")),
-        rhythm=replace(drawn.rhythm, interrupted_share=0.2, interruption=0.005, patience=1.0),
+        rhythm=replace(drawn.rhythm, interrupted_share=0.1, interruption=0.01, patience=1.0, slow_share=0.0),
         pools=(POOL,),
         workers=(WORKER,),
         orders=orders,
@@ -44,9 +44,14 @@ def provoking(seed: int, faults: Sequence[FaultPlan], *, lengths: Sequence[float
 
 
 def quick(seed: int) -> Episode:
-    """Short jobs behind jobs of about a tenth of a second, and no fault."""
-    episode = provoking(seed, (), lengths=(0.0, 0.0, 0.003, 0.01, 0.01, 0.09, 0.1, 0.13, 0.2))
-    return replace(episode, rhythm=replace(episode.rhythm, interrupted_share=0.5, interruption=0.02))
+    """Many short jobs in one process, and among them some of a tenth of a second; and no fault."""
+    episode = provoking(seed, (), lengths=(*(0.0,) * 8, *(0.003,) * 8, 0.099, 0.2), jobs=80)
+    return replace(
+        episode,
+        nodes=episode.nodes[:1],
+        pools=(PoolPlan(name="p", options={"kind": "process", "max_workers": 1}),),
+        orders=episode.orders[:3],
+    )
 
 
 def killed(seed: int) -> Episode:

@@ -23,8 +23,8 @@ class Line:
     def run(self, life: Any) -> Any:
         """Run a coroutine in the process, and return its result, or raise what it raises."""
         tasks: list[asyncio.Task[Any]] = []
-        self.world.loop.begin(self.process, lambda: tasks.append(self.world.loop.create_task(life(self.connection))))
-        self.world.loop.run_until(lambda: bool(tasks) and tasks[0].done(), latest=600.0)
+        self.world.later(self.process, 0.0, lambda: tasks.append(asyncio.ensure_future(life(self.connection))))
+        self.world.time.run_until(lambda: bool(tasks) and tasks[0].done(), latest=600.0)
         return tasks[0].result()
 
     def docs(self) -> list[Doc]:
@@ -40,7 +40,7 @@ async def put(connection: Connection) -> list[bool]:
 def test_a_call_takes_time() -> None:
     line = Line(least=0.1, usual=0.0)
     assert line.run(put) == [True]
-    assert line.world.loop.time() == pytest.approx(0.2)
+    assert line.world.time.now == pytest.approx(0.2)
 
 
 @pytest.mark.parametrize(("fate", "happens"), [("lost request", False), ("lost reply", True), ("late", True)])
@@ -49,10 +49,10 @@ def test_a_call_that_fails_may_have_happened(fate: Any, *, happens: bool) -> Non
     line.connection.doom("put", fate)
     with pytest.raises(StoreUnavailableError, match="no reply to put"):
         line.run(put)
-    assert line.world.loop.time() == pytest.approx(2.0)
+    assert line.world.time.now == pytest.approx(2.0)
     if fate == "late":
         assert not line.docs()
-        line.world.loop.run_until(lambda: False, latest=10.0)
+        line.world.time.run_until(lambda: False, latest=10.0)
     assert bool(line.docs()) == happens
 
 
@@ -64,16 +64,16 @@ def test_a_store_that_stands_still_does_later_what_has_arrived() -> None:
     assert not line.docs()
     line.world.network.away = None
     line.world.network.back()
-    line.world.loop.run_until(lambda: False, latest=10.0)
+    line.world.time.run_until(lambda: False, latest=10.0)
     assert line.docs()
 
 
 def test_a_call_of_a_process_that_has_died_still_happens() -> None:
     line = Line(least=1.0)
-    line.world.loop.begin(line.process, lambda: tasks.append(line.world.loop.create_task(put(line.connection))))
+    line.world.later(line.process, 0.0, lambda: tasks.append(asyncio.ensure_future(put(line.connection))))
     tasks: list[Any] = []
     line.world.later(line.world.home, 0.5, line.process.die, -9)
-    line.world.loop.run_until(lambda: False, latest=10.0)
+    line.world.time.run_until(lambda: False, latest=10.0)
     assert line.docs()
     assert not tasks[0].done()
 

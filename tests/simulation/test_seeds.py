@@ -94,8 +94,8 @@ def test_a_planted_fault_is_found(plant: str, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_page_that_is_read_late_is_found() -> None:
-    """The fault of 42b6f583: one seed in some dozens shows it, and it needs no other fault. Seed 41 is the first."""
-    first = 39
+    """The fault of 42b6f583: about one seed in eight shows it, and it needs no other fault."""
+    first = 1
     seed, found = next(
         (seed, found) for seed in range(first, first + 60) if (found := rules(judged_episode(quick(seed), V1)[0]))
     )

@@ -55,13 +55,16 @@ def _certain_end(tenure: Tenure, after: Tenure | None) -> tuple[float, Effect | 
         return tenure.ending.effect.since, tenure.ending.effect
     ends = [ending.effect for ending in tenure.endings if ending.possible]
     proofs = [*tenure.proofs()]
-    if after is not None and after.handout is not None and after.handout.lost_by is not None:
-        proofs.append(after.handout.effect)
+    taken = after.handout.effect if after is not None and after.handout and after.handout.lost_by is not None else None
     if ends:
         proofs.append(min(ends, key=_since))
+    elif taken is not None:
+        proofs.append(taken)
     elif after is None:
         return inf, None
     last = max(proofs, key=_since, default=None)
+    if last is not None and taken is not None and taken.since < last.since:
+        last = taken  # whatever was handed in later was too late
     return (-inf, None) if last is None else (last.since, last)
 
 

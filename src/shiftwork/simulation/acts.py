@@ -9,7 +9,7 @@ row of words, done in turn:
     giveup       fail for good                       progress     report progress
     step:0.25    a step that takes this long         sleep:5      sleep durably
     wait:go:20   wait this long for a signal         extend:mail  add a job of this worker to the flow
-    block:3      hold up the whole process           flaky:2      fail in the first two runs of the job
+    block:3      hold up the event loop              flaky:2      fail in the first two runs of the job
 
 A durable function must do the same in each run: its script has one part.
 """
@@ -22,7 +22,6 @@ from msgspec import Struct
 
 from shiftwork.core.jobs.retry import GiveUp, RetryAfter, Snooze
 from shiftwork.runtime.context.context import Context
-from shiftwork.simulation.ground.sim_machine import PROCESS
 from shiftwork.simulation.ground.world import World
 
 
@@ -46,7 +45,7 @@ def words_of(script: str, run: int) -> list[str]:
     return parts[min(run, len(parts) - 1)].split()
 
 
-async def act(ctx: Context, script: str, key: str) -> int:  # noqa: ARG001 - some workers have keys
+async def act(ctx: Context, script: str, key: str, given: int = 0) -> int:  # noqa: ARG001 - keys, and results of others
     """Do what the script says, as a coroutine."""
     run = ctx.state.world.next_run(ctx.job_id)
     for word in words_of(script, run):
@@ -60,7 +59,7 @@ async def act(ctx: Context, script: str, key: str) -> int:  # noqa: ARG001 - som
     return ctx.fence
 
 
-def act_plainly(ctx: Context, script: str, key: str) -> int:  # noqa: ARG001 - as above
+def act_plainly(ctx: Context, script: str, key: str, given: int = 0) -> int:  # noqa: ARG001 - as above
     """Do what the script says, as a plain function in a thread."""
     world: World = ctx.state.world
     run = world.next_run(ctx.job_id)
@@ -71,7 +70,7 @@ def act_plainly(ctx: Context, script: str, key: str) -> int:  # noqa: ARG001 - a
         elif name == "hang":
             world.strands.sleep(float(value))
         elif name == "block":
-            world.freeze(PROCESS.get(), float(value))
+            world.block(world.here, float(value))
             world.strands.sleep(0.0)
         else:
             _AT_ONCE[name](ctx, value, run)
@@ -111,13 +110,13 @@ async def _hang(_: Context, value: str) -> None:
 
 async def _crash(ctx: Context, value: str) -> None:
     world: World = ctx.state.world
-    world.kill(PROCESS.get(), -int(value))
+    world.kill(world.here, -int(value))
     await asyncio.sleep(3600.0)
 
 
 async def _block(ctx: Context, value: str) -> None:
     world: World = ctx.state.world
-    world.freeze(PROCESS.get(), float(value))
+    world.block(world.here, float(value))
     await asyncio.sleep(0.0)
 
 
@@ -187,7 +186,7 @@ def _progress(ctx: Context, _: str, __: int) -> None:
 
 def _crash_plainly(ctx: Context, value: str, _: int) -> None:
     world: World = ctx.state.world
-    world.kill(PROCESS.get(), -int(value))
+    world.kill(world.here, -int(value))
 
 
 _AT_ONCE = {

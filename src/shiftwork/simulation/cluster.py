@@ -9,7 +9,7 @@ from typing import Any, Final
 from shiftwork.core.model.jobs import JobRecord, JobStatus
 from shiftwork.errors import ShiftworkError
 from shiftwork.history.lines import VERSION, Expected, Opened
-from shiftwork.simulation.episode import Episode
+from shiftwork.simulation.episode import SCHEDULES, Episode
 from shiftwork.simulation.fault_injection import Faults
 from shiftwork.simulation.ground.ambience import EPOCH, ambience
 from shiftwork.simulation.ground.links import HANDOVER, Handover
@@ -28,20 +28,20 @@ LOOK_SECONDS: Final = 2.0
 def play(episode: Episode, handover: Handover = HANDOVER) -> Played:
     """Play an episode, and return what became of it."""
     world = World(episode.seed, episode.rhythm, handover)
-    with ambience(world.loop, episode.seed), _listening() as logged:
+    with ambience(world.time, episode.seed), _listening() as logged:
         try:
             cluster = Cluster(world, episode)
             rested = cluster.run()
-            surprises = [f"{one['message']}: {one.get('exception')!r}" for one in world.loop.surprises] + logged
+            surprises = world.time.surprises + logged
         finally:
             world.close()  # what ends only now may complain
     return Played(
         seed=episode.seed,
         texts=world.records.texts,
-        seconds=world.loop.time(),
+        seconds=world.time.now,
         jobs=cluster.jobs,
         faults=cluster.faults.happened,
-        callbacks=world.loop.callbacks,
+        callbacks=world.time.callbacks,
         surprises=surprises,
         rested=rested,
     )
@@ -73,13 +73,13 @@ class Cluster:
 
     def run(self) -> bool:
         """Play until the system has come to rest; returns whether it has."""
-        loop = self._world.loop
-        loop.run_until(lambda: False, latest=self._episode.seconds)
+        time = self._world.time
+        time.run_until(lambda: False, latest=self._episode.seconds)
         self.faults.end()
         resting = Rest(self._world, self._episode, self._admin)
         self._world.later(self._admin.process, 0.0, resting.begin)
-        loop.run_until(lambda: resting.over, latest=self._episode.seconds + LONGEST_REST_SECONDS)
-        now = loop.time()
+        time.run_until(lambda: resting.over, latest=self._episode.seconds + LONGEST_REST_SECONDS)
+        now = time.now
         until = EPOCH + (resting.quiet_at or now)
         self._world.records.write("harness", Expected(now, at_rest=True, until=until))
         return resting.rested
@@ -112,7 +112,9 @@ class Rest:
         await asyncio.sleep(self._episode.lease_seconds)
         for worker in sorted(self._timed):
             await self._do(app.disable_worker, worker)
-        self.quiet_at = self._world.loop.time()
+        for schedule in SCHEDULES:
+            await self._do(app.delete_schedule, schedule)
+        self.quiet_at = self._world.time.now
         while True:
             await self._let_go_on()
             live = self._world.network.store.live()
@@ -126,7 +128,7 @@ class Rest:
 
     def _is_stuck(self, stage: list[tuple[str, JobStatus, int]]) -> bool:
         """Return whether nothing has become of any job for a long time."""
-        now = self._world.loop.time()
+        now = self._world.time.now
         if stage != self._stage:
             self._stage, self._since = stage, now
         return now - self._since > UNCHANGED_SECONDS

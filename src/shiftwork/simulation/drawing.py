@@ -37,10 +37,10 @@ SMALL: Final = Size(
 LARGE: Final = Size(seconds=(60.0, 300.0), nodes=(2, 4), workers=(3, 9), orders=(0.2, 1.5), faults=(0.02, 0.12))
 LONG: Final = Size(
     seconds=(1800.0, 5400.0),
-    nodes=(2, 3),
-    workers=(2, 6),
-    orders=(0.01, 0.04),
-    faults=(0.004, 0.016),
+    nodes=(1, 3),
+    workers=(2, 5),
+    orders=(0.01, 0.03),
+    faults=(0.004, 0.012),
     leases=(15.0,),
     ticks=(5.0,),
 )
@@ -109,7 +109,7 @@ def _rhythm(chance: Random) -> Rhythm:
         slow=chance.choice((0.05, 0.3, 2.0)),
         patience=chance.choice((1.0, 2.0, 5.0)),
         notice=chance.choice((0.0001, 0.0005, 0.002)),
-        interrupted_share=chance.choice((0.0, 0.02, 0.1, 0.3)),
+        interrupted_share=chance.choice((0.0, 0.02, 0.1, 0.1)),
         interruption=chance.choice((0.0005, 0.003, 0.01)),
         **more,
     )

@@ -3,13 +3,18 @@
 from random import Random
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from shiftwork.core.model.jobs import JobPriority
-from shiftwork.simulation.episode import JobPlan, OrderKind, OrderPlan, PoolPlan, WorkerPlan, job_id
+from shiftwork.simulation.episode import SCHEDULES, JobPlan, OrderKind, OrderPlan, PoolPlan, WorkerPlan, job_id
 
 CHANGES: Final[tuple[OrderKind, ...]] = (
     *("cancel", "cancel", "cancel", "requeue", "send", "send", "pause", "resume", "disable", "enable", "trigger"),
+    *("schedule", "schedule", "unschedule", "reschedule", "wait", "wait"),
 )
 CHANGE_SHARE: Final = 0.15
+EVERY: Final = (3.0, 7.0, 20.0, "* * * * *")
+"""How often schedules fire that people put or change."""
 LENGTHS: Final = (0.0, 0.01, 0.01, 0.05, 0.1, 0.12, 0.2, 0.2, 0.5, 1.0, 2.5)
 """How long runs take. Some are about as long as runs may hold up others that wait in their process."""
 
@@ -40,21 +45,26 @@ def _change(
     chance: Random, at: float, workers: tuple[WorkerPlan, ...], pools: tuple[PoolPlan, ...], known: list[str]
 ) -> OrderPlan | None:
     kind = chance.choice(CHANGES)
-    if kind in ("cancel", "requeue", "send"):
+    if kind in ("cancel", "requeue", "send", "wait"):
         return OrderPlan(at=at, kind=kind, about=chance.choice(known[-10:])) if known else None
     if kind in ("pause", "resume"):
         return OrderPlan(at=at, kind=kind, about=chance.choice(pools).name)
     timed = [plan.name for plan in workers if plan.act in ("timed", "plain timed")]
-    if kind == "trigger":
-        return OrderPlan(at=at, kind=kind, about=chance.choice(timed)) if timed else None
+    if kind in ("trigger", "reschedule"):
+        every = chance.choice(EVERY)
+        return OrderPlan(at=at, kind=kind, about=chance.choice(timed), every=every) if timed else None
+    if kind in ("schedule", "unschedule"):
+        tasks = [plan for plan in workers if plan.act in ("task", "plain task")]
+        job = JobPlan(worker=chance.choice(tasks).name, script=chance.choice(("0.01", "0.2", "0.1 fail")))
+        return OrderPlan(at=at, kind=kind, about=chance.choice(SCHEDULES), jobs=(job,), every=chance.choice(EVERY))
     return OrderPlan(at=at, kind=kind, about=chance.choice(workers).name)
 
 
 def _quick(chance: Random, at: float, worker: WorkerPlan) -> OrderPlan:
     """Draw many jobs that take next to no time, and a few among them that hold up those behind them."""
     scripts = (
-        f"{chance.uniform(0.08, 0.22):.3f}" if chance.random() < 0.15 else chance.choice(("0.0", "0.003", "0.01"))
-        for _ in range(chance.choice((15, 30, 45)))
+        chance.choice(("0.099", "0.1", "0.2", "0.05")) if chance.random() < 0.1 else chance.choice(("0.0", "0.003"))
+        for _ in range(chance.choice((30, 60, 90)))
     )
     return OrderPlan(at=at, kind="many", jobs=tuple(JobPlan(worker=worker.name, script=one) for one in scripts))
 
@@ -71,9 +81,8 @@ def _addition(chance: Random, at: float, tasks: list[WorkerPlan]) -> OrderPlan:
         job = _job(chance, same or chance.choice(tasks), in_flow=kind == "flow")
         if kind == "flow" and place:
             after = tuple(sorted({chance.randrange(place) for _ in range(chance.choice((1, 1, 2)))}))
-            job = JobPlan(
-                worker=job.worker, script=job.script, key=job.key, after=after, whatever=chance.random() < 0.3
-            )
+            whatever = chance.random() < 0.3
+            job = replace(job, after=after, whatever=whatever, given=not whatever and chance.random() < 0.4, options={})
         jobs.append(job)
     return OrderPlan(at=at, kind=kind, jobs=tuple(jobs))
 
@@ -91,6 +100,8 @@ def _script(chance: Random, worker: WorkerPlan) -> str:
     if str(worker.options["pool"]).startswith("process") and chance.random() < 0.05:
         end = chance.choice((f"{chance.choice(LENGTHS)} crash:9", "crash:11", "0.05 block:4"))
         parts = [end] * chance.choice((1, 1, 2, 3)) + parts
+    if worker.act == "plain task":
+        parts = [part.replace("extend:w1", "progress") for part in parts]  # only a coroutine can
     if "snooze" in parts[-1]:
         parts.append("0.01")  # it would go on for ever
     return "|".join(parts)
@@ -100,12 +111,12 @@ def _run(chance: Random) -> str:
     length, draw = chance.choice(LENGTHS), chance.random()
     if draw < 0.8:
         return f"{length}"
-    ends = ("fail", "fail", "fail", "giveup", "retry:0.5", "snooze:1", "hang:3", "progress 0.1", "0.1 progress")
+    ends = ("fail", "fail", "fail", "giveup", "retry:0.5", "snooze:1", "hang:3", "block:2", "progress", "extend:w1")
     return f"{length} {chance.choice(ends)}"
 
 
 def _durable(chance: Random) -> str:
-    words = ("step:0.05", "step:0.3", "sleep:0.5", "sleep:3", "wait:go:2", "wait:go:6", "flaky:1", "0.05")
+    words = ("step:0.05", "step:0.3", "sleep:0.5", "sleep:3", "wait:go:2", "wait:go:6", "flaky:1", "0.05", "extend:w1")
     return " ".join(chance.choice(words) for _ in range(chance.randint(1, 5)))
 
 

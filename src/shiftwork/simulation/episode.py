@@ -4,17 +4,20 @@ What is left to chance while it is played (how long each call travels, which pro
 seed as well. So the same episode goes the same way each time; with a fault less, it goes another way from there.
 """
 
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 
 from shiftwork.simulation.ground.world import Rhythm
 
 Act = Literal["task", "plain task", "timed", "plain timed", "durable"]
+SCHEDULES: Final = ("s1", "s2")
+"""The names of stored schedules."""
 Apart = Literal["process", "all"]
 OrderKind = Literal[
-    "enqueue", "many", "flow", "cancel", "requeue", "send", "pause", "resume", "disable", "enable", "trigger"
-]
+    "enqueue", "many", "flow", "cancel", "requeue", "send", "pause", "resume", "disable", "enable", "trigger",
+    "schedule", "unschedule", "reschedule", "wait",
+]  # fmt: skip
 FaultKind = Literal[
     "kill node", "kill child", "freeze node", "freeze child", "freeze machine", "kill at call",
     "outage", "partition", "lost request", "lost reply", "late", "rings", "clock", "stop node", "cannot start",
@@ -69,6 +72,8 @@ class JobPlan(Struct, frozen=True, kw_only=True):
     after: tuple[int, ...] = ()
     """Of a flow: which of its jobs it needs."""
     whatever: bool = False
+    given: bool = False
+    """Whether it gets the result of the first of them."""
     key: str = ""
     """Its concurrency key, if its worker has keys."""
 
@@ -85,7 +90,9 @@ class OrderPlan(Struct, frozen=True, kw_only=True):
     kind: OrderKind
     jobs: tuple[JobPlan, ...] = ()
     about: str = ""
-    """A worker, a pool or a job, for what is done to one."""
+    """A worker, a pool, a job or a schedule, for what is done to one."""
+    every: float | str = ""
+    """Of a schedule: its interval in seconds, or a cron expression."""
 
 
 class FaultPlan(Struct, frozen=True, kw_only=True):

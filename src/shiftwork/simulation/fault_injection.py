@@ -33,7 +33,7 @@ class Faults:
             return
         if getattr(self, "_" + fault.kind.replace(" ", "_"))(fault) is not False:
             self.happened += 1
-            line = Fault(self._world.loop.time(), fault.kind, f"{fault.target} {fault.what}".strip(), fault.seconds)
+            line = Fault(self._world.time.now, fault.kind, f"{fault.target} {fault.what}".strip(), fault.seconds)
             self._world.records.write("harness", line)
 
     # ── processes ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -69,7 +69,7 @@ class Faults:
         machine = self._machine(fault)
         if fault.what == "asleep":  # its clocks stand still, and so do its timers
             machine.up -= fault.seconds
-            self._world.loop.put_off(lambda process: process.machine is machine, fault.seconds)
+            self._world.time.put_off(lambda process: process.machine is machine, fault.seconds)
         return self._freeze([*machine.processes.values()], fault.seconds)
 
     def _freeze(self, processes: list[SimProcess], seconds: float) -> bool:
@@ -145,6 +145,7 @@ class Faults:
             self._connect(machine)
             machine.full = False
             for process in [*machine.processes.values()]:
-                self._world.loop.thaw(process)
+                for one in (process, *process.threads):
+                    self._world.time.thaw(one)
         for node in self._nodes:
             node.dies_at = None

@@ -65,7 +65,7 @@ class SimulatedApp(WorkerOrchestrator):
 
     def _composed(self, *args: Any, **kwargs: Any) -> Composition:
         composition = super()._composed(*args, **kwargs)
-        composition.settings = replace(composition.settings, apart=self._apart)
+        composition.settings = replace(composition.settings, apart=self._apart, pulse_in_thread=True)
         return composition
 
     def _new_node(self, registry: Registry) -> Node:
@@ -121,11 +121,11 @@ def _function(plan: WorkerPlan, version: int) -> Any:
     return act_plainly_2 if plan.act == "plain task" else act_2
 
 
-async def act_2(ctx: Context, script: str, key: str, more: int = 0) -> int:
+async def act_2(ctx: Context, script: str, key: str, given: int = 0, more: int = 0) -> int:
     """Do what the script says, as the second version of the app has it, with another parameter."""
-    return await act(ctx, script, key) + more
+    return await act(ctx, script, key, given) + more
 
 
-def act_plainly_2(ctx: Context, script: str, key: str, more: int = 0) -> int:
+def act_plainly_2(ctx: Context, script: str, key: str, given: int = 0, more: int = 0) -> int:
     """Do the same as a plain function."""
-    return act_plainly(ctx, script, key) + more
+    return act_plainly(ctx, script, key, given) + more

@@ -4,6 +4,7 @@ Inside is the real `ChildProcess`. What `serve.spawned` and the guard do around 
 its node has ended, when its lease has not been renewed in time, and by signals.
 """
 
+import asyncio
 import signal
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
@@ -53,7 +54,7 @@ class SimSpawned:
         self._make_app = make_app
         self.process: SimProcess = world.start(node.machine, f"{node.name} child")
         self.pid: int = self.process.pid
-        self.stacks: SimStacks = SimStacks(world)
+        self.stacks: SimStacks = SimStacks()
         self.runs: NodeEnd = world.handover.node_end(world.interrupt)
         self._ours = SimSocket(self._wakes(node))
         self._theirs = SimSocket(self._wakes(self.process))
@@ -91,7 +92,7 @@ class SimSpawned:
             app.open_store,
             app.middleware,
             alone=setup.role == "alone",
-            threads=SimThreads(self._world.strands, self._world.loop, self._world.soon),
+            threads=SimThreads(self._world.strands, self._world.time, self._world.soon),
             watched=False,
             recorder=app.recorder,
         )
@@ -99,7 +100,7 @@ class SimSpawned:
         await instance.over.wait()
         await app.middleware.leave()
         await instance.finish()
-        self._world.loop.call_soon(self.process.die, 0, context=self._world.home.context())
+        self._world.later(self._world.home, 0.0, self.process.die, 0)
 
     # ── as the operating system sees it ──────────────────────────────────────────────────────────────────────────
 
@@ -115,11 +116,11 @@ class SimSpawned:
 
     def _watch_lapse(self) -> None:
         assert self._until is not None  # noqa: S101 - it was renewed
-        left = self._until - (self._world.loop.time() + self.process.machine.up)
+        left = self._until - (self._world.time.now + self.process.machine.up)
         if left <= 0:
             self.process.die(LEFT_ALONE)
         else:
-            self._lapse = self._world.loop.call_later(left, self._watch_lapse, context=self.process.context())
+            self._lapse = self._world.time.later(self.process, left, self._watch_lapse)
 
     def send_signal(self, number: signal.Signals) -> None:
         """Kill it, if that is a signal that does."""
@@ -148,15 +149,11 @@ class SimSpawned:
 class SimStacks:
     """The stacks of a simulated process, which writes none."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
-
     async def ask(self, signal: Callable[[], None], patience: float) -> str:
         """Wait as long as it would take, and return nothing."""
         signal()
-        waiting = self._world.loop.create_future()
-        self._world.loop.call_later(patience, waiting.set_result, "")
-        return cast("str", await waiting)
+        await asyncio.sleep(patience)
+        return ""
 
     def unread(self) -> str:
         """Return nothing."""

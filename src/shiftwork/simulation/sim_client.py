@@ -1,9 +1,10 @@
 """A simulated client: it adds jobs and changes things, and tries again when the store cannot be reached."""
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from shiftwork.errors import JobStateError, StoreError, UnknownJobError
+from shiftwork.errors import JobStateError, ResultTimeoutError, StoreError, UnknownJobError, UnknownScheduleError
 from shiftwork.simulation.episode import Episode, JobPlan, OrderPlan, job_id
 from shiftwork.simulation.ground.sim_machine import SimProcess
 from shiftwork.simulation.ground.world import World
@@ -49,7 +50,7 @@ class SimClient:
                 await self._once(number, order)
             except StoreError:
                 await asyncio.sleep(AGAIN_SECONDS)
-            except (JobStateError, UnknownJobError):
+            except (JobStateError, UnknownJobError, UnknownScheduleError):
                 return  # it was too late, or too early
             else:
                 return
@@ -71,15 +72,30 @@ class SimClient:
             "disable": lambda: app.disable_worker(about),
             "enable": lambda: app.enable_worker(about),
             "trigger": lambda: app.control.workers.trigger(about, {}),
+            "schedule": lambda: app.put_schedule(about, self._calls(number, order.jobs)[0], **_when(order.every)),
+            "unschedule": lambda: app.delete_schedule(about),
+            "reschedule": lambda: app.reschedule_worker(about, **_when(order.every)),
+            "wait": lambda: self._wait(about),
         }
         await change[order.kind]()
+
+    async def _wait(self, id: str) -> None:
+        """Wait for a job as a caller does, up to some seconds."""
+        with suppress(ResultTimeoutError):
+            await (await self.app.get_job(id)).ended(5.0)
 
     def _calls(self, number: int, jobs: tuple[JobPlan, ...]) -> list[Any]:
         calls: list[Any] = []
         for place, job in enumerate(jobs):
             task = self.app.task_of(job.worker).with_options(job_id=job_id(number, place), **job.options)
-            call = task.call(script=job.script, key=job.key)
+            given = {"given": calls[job.after[0]].output} if job.given else {}
+            call = task.call(script=job.script, key=job.key, **given)
             if job.after:
                 call.after(*(calls[before] for before in job.after), whatever=job.whatever)
             calls.append(call)
         return calls
+
+
+def _when(every: float | str) -> dict[str, Any]:
+    """Return the options of a schedule."""
+    return {"cron": every} if isinstance(every, str) else {"interval_seconds": every}

@@ -1,10 +1,14 @@
 """A simulated machine as a node sees it: its `Host`, and the guard of its processes."""
 
-from collections.abc import Callable, Collection
+import asyncio
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING
 
 from shiftwork.core.observing.beats import ProcessMark
+from shiftwork.runtime.duty import Duty
+from shiftwork.runtime.node.lease_renewer import LeaseRenewer
 from shiftwork.runtime.processes.host import Host
 from shiftwork.simulation.ground.sim_machine import SimProcess
 from shiftwork.simulation.ground.strands import SimThreads
@@ -45,8 +49,46 @@ def host_of(
         end_groups=end_groups,
         start=start,
         guard=lambda: SimGuard(world, node),
-        threads=lambda: SimThreads(world.strands, world.loop, world.soon),
+        pulse=partial(SimPulse, world, node),
+        watches_loops=False,
+        threads=lambda: SimThreads(world.strands, world.time, world.soon),
     )
+
+
+class SimPulse:
+    """The thread of a node's pulse: an event loop of its own, which goes on while that of the node is blocked."""
+
+    def __init__(
+        self, world: World, node: SimProcess, pulse: LeaseRenewer, beside: Callable[[], Sequence[Duty]]
+    ) -> None:
+        self._world = world
+        self._thread = world.thread(node, "pulse")
+        self._pulse = pulse
+        self._beside = beside
+        self._duties: list[Duty] = []
+        self._home = asyncio.get_running_loop()
+        self._gone = asyncio.Event()
+
+    def start(self) -> None:
+        """Begin to beat."""
+        self._world.time.inside(self._thread, self._begin)
+
+    async def stop(self) -> None:
+        """End."""
+        self._thread.loop.call_soon_threadsafe(self._pulse.over.set)
+        await self._gone.wait()
+
+    def _begin(self) -> None:
+        self._duties = [self._pulse.duty(), *self._beside()]
+        for duty in self._duties:
+            duty.start()
+        self._world.live(self._end())
+
+    async def _end(self) -> None:
+        await self._pulse.over.wait()
+        for duty in self._duties:
+            await duty.stop()
+        self._home.call_soon_threadsafe(self._gone.set)
 
 
 class SimGuard:
@@ -81,10 +123,10 @@ class SimGuard:
 
     def _look(self) -> None:
         assert self._until is not None  # noqa: S101 - it was renewed
-        left = self._until - (self._world.loop.time() + self._process.machine.up)
+        left = self._until - (self._world.time.now + self._process.machine.up)
         self._timer = None
         if left > 0:
-            self._timer = self._world.loop.call_later(left, self._look, context=self._process.context())
+            self._timer = self._world.time.later(self._process, left, self._look)
         else:
             self._kill()
 

@@ -50,7 +50,7 @@ class SimNode:
         self.starts += 1
         process = self.process = self._world.start(self.machine, f"{self.name}.{self.starts}")
         process.on_death(lambda _status: self._died())
-        self._world.loop.begin(process, self._main, process, self.version)
+        self._world.later(process, 0.0, self._main, process, self.version)
 
     def _died(self) -> None:
         self.app = None
@@ -64,7 +64,7 @@ class SimNode:
     def stop(self, grace: float) -> None:
         """Let the node stop, as a signal does; a second time it stops at once."""
         if self.process is not None and self.process.alive and self.app is not None:
-            self._world.loop.begin(self.process, self._stop, self.process, self.app, grace)
+            self._world.later(self.process, 0.0, self._stop, self.process, self.app, grace)
 
     # ── inside the process ───────────────────────────────────────────────────────────────────────────────────────
 

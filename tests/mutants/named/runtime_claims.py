@@ -9,7 +9,7 @@ RUNTIME_CLAIMS: Final = table(
     Mutant(
         "what a lost answer brought is never handed back",
         "claiming/job_claimer.py",
-        "        if self.in_doubt:\n            await self.reconcile()\n        self.refill()",
+        "        if self.in_doubt or self._late.due:\n            await self.reconcile()\n        self.refill()",
         "        self.refill()",
         ("tests/runtime/test_store_faults.py::test_a_claim_whose_answer_was_lost_is_handed_back_uncounted",),
     ),

@@ -140,7 +140,7 @@ RUNTIME_RUNS: Final = table(
     Mutant(
         "what was taken over without an answer is never settled",
         "leader/job_rescuer.py",
-        "await self._unsettled() if self._in_doubt else []",
+        "await self._unsettled() if self._in_doubt or self._late.due else []",
         "[]",
         ("tests/runtime/test_leases.py::test_a_recovery_that_a_fault_cuts_short_is_finished_by_the_same_leader",),
     ),

@@ -18,6 +18,7 @@ from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.values.envelopes import is_sealed, key_of
 from shiftwork.runtime.claiming.flow_inputs import Complete, with_failures, with_inputs
 from shiftwork.runtime.claiming.instance_services import InstanceLease, InstanceServices
+from shiftwork.runtime.claiming.late_calls import LateCalls
 from shiftwork.runtime.claiming.prefetch import PrefetchedJobs, PrefetchPace
 from shiftwork.runtime.claiming.runs import JobEnder, Runs
 from shiftwork.runtime.outage_log import CLAIMS
@@ -72,6 +73,7 @@ class JobClaimer:
         self._refusals = services.refusals
         self._pace = PrefetchPace(services.clock)
         self._prefetched = PrefetchedJobs(services.clock, on_overdue=self.hand_back)
+        self._late = LateCalls(services.clock)
 
     @property
     def free(self) -> int:
@@ -117,7 +119,7 @@ class JobClaimer:
 
     async def claim(self) -> tuple[int, Claims]:
         """Claim jobs and start those that there are slots for. Returns how many were wanted, and what the store had."""
-        if self.in_doubt:
+        if self.in_doubt or self._late.due:
             await self.reconcile()
         self.refill()
         wanted, instance = self._wanted(), self._lease.name
@@ -243,6 +245,10 @@ class JobClaimer:
             if record.id not in known:
                 self._unanswered.add(record.id)
                 self._hand_back_lost(record)
+        if self.in_doubt:
+            self._late.expect()
+        else:
+            self._late.asked()
         self.in_doubt = False
 
     def _are_held(self, held: set[str]) -> bool:

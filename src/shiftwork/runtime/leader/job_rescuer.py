@@ -8,7 +8,8 @@ What it knows of the jobs that it has taken over, which it holds in the store un
                                    │    ▲
                                    └────┘ a call raises: the store may have done it, and the answer got lost. The next
                                           rescue also settles what the store says `holder` holds, as far as it is
-                                          not on its way through the outbox already
+                                          not on its way through the outbox already; so do later ones now and then,
+                                          because the request may still be on its way (`LateCalls`)
 
 When it acts (`poll`):
 
@@ -39,6 +40,7 @@ from shiftwork.core.observing.beats import Beat, InstanceRecord
 from shiftwork.core.observing.run_histograms import LEASE_LOST
 from shiftwork.core.scaling.plan import with_lost
 from shiftwork.runtime.claiming.instance_services import InstanceServices
+from shiftwork.runtime.claiming.late_calls import LateCalls
 from shiftwork.runtime.duty import together
 from shiftwork.runtime.outcomes.outbox import Settled
 from shiftwork.sentences import sentence
@@ -66,6 +68,7 @@ class JobRescuer:
         self._polled_at = here.clock.now()
         self._recovers_at = 0.0
         self._in_doubt = False
+        self._late = LateCalls(here.clock)
         self._look_at = 0.0
         self._first_end = 0.0
         self._beats: dict[str, Beat] = {}
@@ -157,7 +160,7 @@ class JobRescuer:
     # ── jobs ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     async def _take_over(self, now: float) -> list[JobRecord]:
-        unsettled = await self._unsettled() if self._in_doubt else []
+        unsettled = await self._unsettled() if self._in_doubt or self._late.due else []
         self._in_doubt = True
         return [*unsettled, *await self._store.reap(self.holder, RESCUE_BATCH, now)]
 
@@ -168,6 +171,10 @@ class JobRescuer:
         while page := await self._store.find(wanted):
             held += page
             wanted = replace(wanted, after=page[-1].id)
+        if self._in_doubt:
+            self._late.expect()
+        else:
+            self._late.asked()
         known = self._outbox.holds()
         return [record for record in held if record.id not in known]
 

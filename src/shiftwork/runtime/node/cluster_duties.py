@@ -82,6 +82,10 @@ class ClusterDuties:
         if self._leading is not None:
             self._leading.ring()
 
+    async def withdraw(self) -> None:
+        """Take back the beat of the node itself, which is about to join once more. It may still lead after that."""
+        await self._services.store.leave([self.leader.holder], self._services.clock.now())
+
     async def leave(self, instances: Sequence[str]) -> None:
         """Let another node lead, and give up the leases of these instances and of the node itself."""
         here = self._services

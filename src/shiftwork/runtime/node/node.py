@@ -198,7 +198,8 @@ class Node:
         self._add_duties()
         for duty in self._duties:
             duty.start()
-        if here.settings.leads and here.settings.apart != "all" and here.settings.pulse_in_thread:
+        in_place = here.settings.leads and here.settings.apart != "all"
+        if in_place and here.settings.pulse_in_thread and here.host.watches_loops:
             self._loop_watch.start()
         self._announce()
 

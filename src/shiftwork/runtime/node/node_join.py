@@ -114,7 +114,7 @@ class NodeJoin:
         for _ in range(MORE_TRIES):
             if not self._lock.lapsed:
                 break
-            await self._cluster.leave(())
+            await self._cluster.withdraw()
             await self._lock.acquire()
             _, seen = await together(self._beat(), look())
         if self._lock.lapsed:

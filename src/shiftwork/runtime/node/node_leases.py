@@ -7,7 +7,7 @@ import socket
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Final, Literal, ParamSpec
+from typing import TYPE_CHECKING, Final, Literal, ParamSpec
 
 from shiftwork.core.observing.beats import Beat, NodeBeat, Orders
 from shiftwork.core.words import counted
@@ -19,6 +19,9 @@ from shiftwork.runtime.node.node_pools import NodePools
 from shiftwork.runtime.node.node_services import NodeServices
 from shiftwork.runtime.node.stack_responder import StackResponder
 from shiftwork.store.abilities import key_ids
+
+if TYPE_CHECKING:
+    from shiftwork.runtime.processes.host import PulseThread
 
 logger: Final = logging.getLogger("shiftwork")
 
@@ -47,7 +50,7 @@ class NodeLeases:
             renew_soon=renew_soon,
         )
         self._responder = StackResponder(services.store, services.clock, node_pools.see)
-        self._thread: LeaseRenewerThread | None = None
+        self._thread: PulseThread | None = None
         self.duties: list[Duty] = []
         """What it does over and over on the node's own event loop, if it has no thread."""
 
@@ -66,7 +69,8 @@ class NodeLeases:
         await self._pulse.poll()
         if self._services.settings.pulse_in_thread:
             # The responder too: it is wanted most while a job blocks the event loop that it shares with us.
-            self._thread = LeaseRenewerThread(self._pulse, lambda: [self._responder_duty()])
+            in_thread = self._services.host.pulse or LeaseRenewerThread
+            self._thread = in_thread(self._pulse, lambda: [self._responder_duty()])
             self._thread.start()
         else:
             self.duties = [self._pulse.duty(), self._responder_duty()]

@@ -3,18 +3,30 @@
 Clocks and chance are not among it: a node has a `Clock`, and chance comes from the standard library.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
+from typing import Any, Protocol
 
 from msgspec import Struct
 
 from shiftwork.core.observing.beats import ProcessMark
 from shiftwork.runtime import machine
+from shiftwork.runtime.duty import Duty
 from shiftwork.runtime.local_processes import end_groups, is_dead, own_mark
 from shiftwork.runtime.machine import Machine, Usage
 from shiftwork.runtime.processes.process_guard import NodeGuard, ProcessGuard
 from shiftwork.runtime.processes.spawn import Spawned, SpawnedProcess
 from shiftwork.runtime.running.job_threads import JobThreads
+
+
+class PulseThread(Protocol):
+    """Runs the pulse of a node, with other duties that go on while the event loop of the node is blocked."""
+
+    def start(self) -> None:
+        """Begin to beat."""
+
+    async def stop(self) -> None:
+        """End, without blocking the caller's loop."""
 
 
 class Host(Struct, frozen=True, kw_only=True):
@@ -32,6 +44,10 @@ class Host(Struct, frozen=True, kw_only=True):
     guard: Callable[[], NodeGuard] = ProcessGuard
     threads: Callable[[], JobThreads] = JobThreads
     """Makes the threads for plain functions that run in the node itself."""
+    pulse: Callable[[Any, Callable[[], Sequence[Duty]]], PulseThread] | None = None
+    """Makes what runs the pulse, and these other duties, beside the event loop of the node; None for a thread."""
+    watches_loops: bool = True
+    """Whether a thread names what blocks an event loop."""
 
 
 THIS_HOST = Host()

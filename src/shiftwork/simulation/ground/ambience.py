@@ -17,21 +17,21 @@ from typing import Any, Final
 
 from shiftwork.handles import worker
 from shiftwork.simulation.ground.strands import SIMULATED
-from shiftwork.simulation.ground.virtual_loop import VirtualLoop
+from shiftwork.simulation.ground.virtual_time import VirtualTime
 
 EPOCH: Final = 1_800_000_000.0
 """What the right time is when virtual time begins."""
 
 
 @contextmanager
-def ambience(loop: VirtualLoop, seed: int) -> Iterator[None]:
+def ambience(virtual: VirtualTime, seed: int) -> Iterator[None]:
     """Let everything follow from the seed and from virtual time until the block ends."""
     with ExitStack() as undo:
         undo.callback(random.setstate, random.getstate())
         random.seed(seed)
         SIMULATED.on = True
         undo.callback(SIMULATED.__dict__.clear)
-        for where, name, instead in _instead(loop, random.Random(f"{seed} tokens")):
+        for where, name, instead in _instead(virtual, random.Random(f"{seed} tokens")):
             real = getattr(where, name)
             undo.callback(setattr, where, name, real)
             setattr(where, name, _here(instead, real) if callable(real) else instead)
@@ -47,21 +47,21 @@ def _here(instead: Callable[..., Any], real: Callable[..., Any]) -> Callable[...
     return answer
 
 
-def _instead(loop: VirtualLoop, chance: random.Random) -> Iterator[tuple[Any, str, Any]]:
+def _instead(virtual: VirtualTime, chance: random.Random) -> Iterator[tuple[Any, str, Any]]:
     def wall() -> float:
-        process = loop.current
-        return EPOCH + loop.time() + (0.0 if process is None else process.machine.wall)
+        process = virtual.current
+        return EPOCH + virtual.now + (0.0 if process is None else process.machine.wall)
 
     def up(*_: object) -> float:
-        process = loop.current
-        return loop.time() + (0.0 if process is None else process.machine.up)
+        process = virtual.current
+        return virtual.now + (0.0 if process is None else process.machine.up)
 
     yield time, "time", wall
     yield time, "monotonic", up
     yield time, "clock_gettime", up
-    yield os, "getpid", lambda: 1 if loop.current is None else loop.current.pid
+    yield os, "getpid", lambda: 1 if virtual.current is None else virtual.current.pid
     yield os, "urandom", chance.randbytes
     yield secrets, "token_hex", lambda length=32: chance.randbytes(length).hex()
-    yield socket, "gethostname", lambda: "nowhere" if loop.current is None else loop.current.machine.name
+    yield socket, "gethostname", lambda: "nowhere" if virtual.current is None else virtual.current.machine.name
     yield worker, "_order", count()
     yield worker, "_random_part", chance.randbytes(7).hex()

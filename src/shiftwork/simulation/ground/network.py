@@ -15,7 +15,7 @@ from msgspec import Struct
 from shiftwork.core.model.jobs import JobRecord
 from shiftwork.errors import StoreUnavailableError
 from shiftwork.simulation.ground.sim_machine import SimProcess
-from shiftwork.simulation.ground.virtual_loop import VirtualLoop
+from shiftwork.simulation.ground.virtual_time import VirtualTime
 from shiftwork.store.bells import Bells, LoopBell
 from shiftwork.store.memory import MemoryStore
 
@@ -45,7 +45,7 @@ class Pace(Struct, frozen=True, kw_only=True):
 class Network:
     """The store, and the ways of all processes to it."""
 
-    def __init__(self, loop: VirtualLoop, home: SimProcess, *, chance: Random, pace: Pace) -> None:
+    def __init__(self, time: VirtualTime, home: SimProcess, *, chance: Random, pace: Pace) -> None:
         self.away: Away | None = None
         """How the store is away now."""
         self.order = 0
@@ -55,7 +55,7 @@ class Network:
         self.doubled: float = 0.0
         """How many of all rings come twice."""
         self.store: Final = SimStore("memory://simulated", bells=_Tower(self))
-        self._loop = loop
+        self._time = time
         self._home = home
         self._chance = chance
         self._pace = pace
@@ -66,7 +66,7 @@ class Network:
 
     def connect(self, process: SimProcess) -> "Connection":
         """Return a new way from a process to the store."""
-        connection = Connection(self, process, self._loop)
+        connection = Connection(self, process, self._time)
         self._connections.append(connection)
         return connection
 
@@ -77,38 +77,42 @@ class Network:
             return pace.least + draw() * pace.slow
         return pace.least + draw() * 2 * pace.usual
 
-    @property
-    def patience(self) -> float:
-        """After how long a caller gives up."""
-        return self._pace.patience
-
     # ── calls ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def post(self, call: "Posted") -> None:
         """Send a call on its way."""
-        loop, source = self._loop, call.source
+        time, source = self._time, call.source
         cut = self.away or source.process.machine.cut
         if cut == "refused":
-            loop.call_later(self.way(), call.fail, REFUSED, context=source.process.context())
+            time.later(call.caller, self.way(), call.fail, REFUSED)
             return
         fate = source.fate(call.method)
-        call.gives_up = loop.call_later(self.patience, call.fail, SILENT, context=source.process.context())
+        call.gives_up_at = time.now + self._pace.patience
         if fate == "lost request" or cut == "silent":
+            self._give_up(call)
             return
-        arrives = source.arrival(call.method, loop.time() + self.way())
+        arrives = source.arrival(call.method, time.now + self.way())
         if fate == "late":
-            arrives = loop.time() + self.patience * (1.0 + self._chance.random())
-        loop.call_at(arrives, self._take, call, fate, context=self._home.context())
+            arrives = time.now + self._pace.patience * (1.0 + self._chance.random())
+            self._give_up(call)
+        time.at(self._home, arrives, self._take, call, fate, context=self._home.context)
+
+    def _give_up(self, call: "Posted") -> None:
+        """Let the caller of a call that gets no reply give up when it has waited for long enough."""
+        self._time.at(call.caller, call.gives_up_at, call.fail, SILENT, context=call.caller.context)
 
     def _take(self, call: "Posted", fate: Fate | None) -> None:
         """Do what a call asks for, in the store."""
-        loop, source = self._loop, call.source
+        time, source = self._time, call.source
         cut = source.process.machine.cut
-        if "stalled" in (self.away, cut):
-            self._stalled.append((call, fate))
-            return
-        if self.away is not None or (cut is not None and fate != "late"):
-            return
+        if self.away is not None or cut is not None:
+            if fate is None:
+                self._give_up(call)
+            if "stalled" in (self.away, cut):
+                self._stalled.append((call, fate or "late"))
+                return
+            if self.away is not None or fate != "late":
+                return
         result: Any = None
         error: Exception | None = None
         try:
@@ -119,8 +123,22 @@ class Network:
         call.order = self.order
         for watcher in self.watchers:
             watcher(source.process, call.method)
-        if fate is None and source.process.alive:
-            loop.call_later(self.way(), call.reply, result, error, context=source.process.context())
+        arrives = time.now + self.way()
+        if fate is None and arrives < call.gives_up_at:
+            time.at(call.caller, arrives, self._reply, call, result, error, context=call.caller.context)
+        elif fate != "late":
+            self._give_up(call)
+
+    def _reply(self, call: "Posted", result: Any, error: Exception | None) -> None:
+        """Let the caller of a call go on, unless the reply cannot reach it."""
+        if call.source.process.machine.cut is not None:
+            self._give_up(call)
+        elif call.future.done():
+            return
+        elif error is None:
+            call.future.set_result(result)
+        else:
+            call.future.set_exception(error)
 
     def doom(self, process: SimProcess, method: str | None, fate: Fate) -> bool:
         """Let this become of the next call of a process, or of its next call of this method."""
@@ -143,45 +161,36 @@ class Network:
         for connection in self._connections:
             heard = [topic for topic in rung if connection.bells.hears(topic)] if connection.process.alive else []
             if heard and not self.away and not connection.process.machine.cut:
-                connection.ring_soon(heard, self.way())
+                connection.ring_soon(heard, self.way(), self._home)
                 if self._chance.random() < self.doubled:
-                    connection.ring_soon(heard, self.way() + self.way())
+                    connection.ring_soon(heard, self.way() + self.way(), self._home)
 
     def back(self) -> None:
         """Do what has waited, and ring everything for those that have missed rings: the store is there again."""
         self._connections = [one for one in self._connections if one.process.alive]
         stalled, self._stalled = self._stalled, []
         for call, fate in stalled:
-            self._loop.call_soon(self._take, call, fate, context=self._home.context())
+            self._time.soon(self._home, self._take, call, fate, context=self._home.context)
         for connection in self._connections:
-            connection.ring_soon(connection.bells.topics(), self.way())
+            connection.ring_soon(connection.bells.topics(), self.way(), self._home)
 
 
 class Posted:
     """A call on its way."""
 
-    __slots__ = ("args", "future", "gives_up", "kwargs", "method", "order", "source")
+    __slots__ = ("args", "caller", "future", "gives_up_at", "kwargs", "method", "order", "source")
 
     def __init__(self, source: "Connection", method: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.source = source
         self.method = method
         self.args = args
         self.kwargs = kwargs
-        self.future: asyncio.Future[Any] = asyncio.Future(loop=source.loop)
-        self.gives_up: asyncio.TimerHandle | None = None
+        self.caller: SimProcess = source.caller
+        """The process, or the thread of it, that waits for the reply."""
+        self.future: asyncio.Future[Any] = asyncio.Future(loop=self.caller.loop)
+        self.gives_up_at = 0.0
         self.order: int | None = None
         """Which call of all it was to take effect."""
-
-    def reply(self, result: Any, error: Exception | None) -> None:
-        """Let the caller go on, if it still waits."""
-        if self.source.process.machine.cut is not None or self.future.done():
-            return
-        if self.gives_up is not None:
-            self.gives_up.cancel()
-        if error is None:
-            self.future.set_result(result)
-        else:
-            self.future.set_exception(error)
 
     def fail(self, why: str) -> None:
         """Let the caller go on without a reply, if it still waits."""
@@ -212,10 +221,10 @@ class _Tower(Bells):
 class Connection:
     """One process's way to the store. It has every method of a store."""
 
-    def __init__(self, network: Network, process: SimProcess, loop: VirtualLoop) -> None:
+    def __init__(self, network: Network, process: SimProcess, time: VirtualTime) -> None:
         self.url = network.store.url
         self.process = process
-        self.loop = loop
+        self._time = time
         self.bells: Final = HeardBells()
         self.last_order: int | None = None
         """Which call of all it was that has just returned here."""
@@ -238,6 +247,13 @@ class Connection:
 
         setattr(self, name, call)
         return call
+
+    @property
+    def caller(self) -> SimProcess:
+        """What calls now: the process, or a thread of it."""
+        caller = self._time.current
+        assert caller is not None  # noqa: S101 - nothing else calls
+        return caller
 
     async def open(self) -> None:
         """Reach the store for the first time."""
@@ -276,12 +292,12 @@ class Connection:
         last[kind] = max(last.get(kind, 0.0), at)
         return at
 
-    def ring_soon(self, topics: list[str], seconds: float) -> None:
+    def ring_soon(self, topics: list[str], seconds: float, home: SimProcess) -> None:
         """Ring these a little later, together with others that ring by then."""
         first = not self._ringing
         self._ringing.update(dict.fromkeys(topics))
         if first:
-            self.loop.call_later(seconds, self._ring, context=self.process.context())
+            self._time.later(home, seconds, self._ring)
 
     def _ring(self) -> None:
         topics, self._ringing = list(self._ringing), {}

@@ -1,22 +1,20 @@
 """Simulated machines and their processes: clocks, pids, and what of the event loop belongs to which process.
 
-Everything that happens in the simulation happens in a process. A task or a timer belongs to the process in which it was
-made; its context says which. A process that is frozen does nothing until it thaws, and a dead one never does anything
-again: it stops at the await that it has reached.
+Everything that happens in the simulation happens in a process, or in a thread of one that has an event loop of its own.
+A task or a timer belongs to the event loop on which it was made, and so to its process. A process that is frozen does
+nothing until it thaws, and a dead one never does anything again: it stops at the await that it has reached.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from contextvars import Context, ContextVar
+from contextvars import Context
 from typing import Any, Final
 
 from shiftwork.core.observing.beats import ProcessMark
 from shiftwork.runtime.machine import Machine, Usage
 
-PROCESS: Final[ContextVar["SimProcess"]] = ContextVar("the simulated process")
-"""The process to which what runs belongs."""
 FIRST_PID: Final = 100
 MEMORY: Final = 8 << 30
 PROCESS_MEMORY: Final = 64 << 20
@@ -76,12 +74,18 @@ _FORGET_ABOVE: Final = 256
 
 
 class SimProcess:
-    """A process of a simulated machine."""
+    """A process of a simulated machine; or a thread of one, with an event loop of its own."""
 
-    def __init__(self, name: str, machine: SimMachine, pid: int) -> None:
+    def __init__(self, name: str, machine: SimMachine, pid: int, *, of: "SimProcess | None" = None) -> None:
         self.name = name
         self.machine = machine
         self.pid = pid
+        self.main: SimProcess = of or self
+        """The process itself, of a thread."""
+        self.threads: list[SimProcess] = []
+        """Its threads with event loops of their own."""
+        self.loop: asyncio.AbstractEventLoop
+        """Its event loop."""
         self.alive: bool = True
         self.frozen: bool = False
         self.runs: bool = True
@@ -97,8 +101,11 @@ class SimProcess:
         self._doomed: int | None = None
         self._on_death: list[Callable[[int], None]] = []
         self._tasks: list[asyncio.Task[Any]] = []
-        self._context = Context()
-        self._context.run(PROCESS.set, self)
+        self.context: Final = Context()
+        """For callbacks that leave it as it is, so that they can share one."""
+        if of is not None:
+            of.threads.append(self)
+            of.on_death(self.die)
 
     def freeze(self) -> None:
         """Stop until it thaws."""
@@ -112,10 +119,6 @@ class SimProcess:
         """Stop in the middle of something."""
         self._off += 1
         self.runs = False
-
-    def context(self) -> Context:
-        """Return a context for something that begins in this process."""
-        return self._context.copy()
 
     def on_death(self, callback: Callable[[int], None]) -> None:
         """Call this with the status when the process has died."""
@@ -153,24 +156,29 @@ class SimProcess:
             if not task.done():
                 task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001 - it is meant to be so
                 with suppress(Exception):  # it awaits something in a `finally`
-                    self._context.copy().run(task.get_coro().close)
+                    Context().run(task.get_coro().close)
         self._tasks.clear()
 
 
 class Due(asyncio.TimerHandle):
-    """Something that is to be called, in the process that its context names."""
+    """Something that is to be called in a process."""
 
     __slots__ = ("dropped", "process")
 
     def __init__(  # not the base's, which asks the loop for its debug mode each time
-        self, when: float, callback: Callable[..., Any], args: tuple[Any, ...], context: Context
+        self,
+        process: SimProcess,
+        when: float,
+        callback: Callable[..., Any],
+        args: tuple[Any, ...],
+        context: Context,
     ) -> None:
+        self.process = process
         self._when = when
         self._callback: Callable[..., Any] | None = callback
         self._args = args
         self._context = context
         self.dropped: bool = False
-        self.process: SimProcess = context[PROCESS]
 
     def __repr__(self) -> str:
         return f"{self._callback} of {self.process.name}"

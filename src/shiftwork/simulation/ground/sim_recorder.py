@@ -1,33 +1,31 @@
 """Writes down what simulated processes do, in the format of recorded histories, with the store's own order."""
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable
+from typing import Any, Final
 
 from shiftwork.history.lines import VERSION, Answered, AnyLine, Opened, decode, encode
 from shiftwork.history.recorder import HistoryRecorder
 from shiftwork.simulation.ground.ambience import EPOCH
 from shiftwork.simulation.ground.network import Connection
 from shiftwork.simulation.ground.sim_machine import SimProcess
-from shiftwork.simulation.ground.virtual_loop import VirtualLoop
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from shiftwork.simulation.ground.virtual_time import VirtualTime
 
 
 class Records:
     """The lines of all processes."""
 
-    def __init__(self, loop: VirtualLoop) -> None:
+    def __init__(self, time: VirtualTime) -> None:
         self.texts: Final[dict[str, list[bytes]]] = {}
         """What each process has written, by its name."""
-        self._loop = loop
+        self._time = time
         self._open = True
 
     def recorder(self, process: SimProcess, connection: Connection) -> "SimRecorder":
         """Return what writes the lines of a process."""
-        now = self._loop.time()
+        now = self._time.now
         name = f"{process.machine.name}-{process.pid}-{process.name}"
         self.write(name, Opened(now, VERSION, name, process.pid, EPOCH + now))
-        return SimRecorder(_LinesOf(self, name, process), self._loop, connection)
+        return SimRecorder(_LinesOf(self, name, process), lambda: self._time.now, connection)
 
     def write(self, name: str, line: AnyLine) -> None:
         """Write a line that is of no call."""
@@ -65,8 +63,8 @@ class _LinesOf:
 class SimRecorder(HistoryRecorder):
     """Writes the lines of one process."""
 
-    def __init__(self, lines: _LinesOf, loop: VirtualLoop, connection: Connection) -> None:
-        super().__init__(lines, loop.time)
+    def __init__(self, lines: _LinesOf, clock: Callable[[], float], connection: Connection) -> None:
+        super().__init__(lines, clock)
         self._connection = connection
 
     def answered(self, number: int, answer: Any) -> None:

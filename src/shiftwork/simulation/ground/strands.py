@@ -12,8 +12,8 @@ from contextvars import Context, copy_context
 from typing import Any, Final
 
 from shiftwork.runtime.running.job_threads import JobThreads
-from shiftwork.simulation.ground.sim_machine import PROCESS, SimProcess
-from shiftwork.simulation.ground.virtual_loop import VirtualLoop
+from shiftwork.simulation.ground.sim_machine import SimProcess
+from shiftwork.simulation.ground.virtual_time import VirtualTime
 
 SIMULATED: Final = threading.local()
 """Has `on` in the thread of a simulation's event loop and in its strands; all other threads see the real world."""
@@ -26,8 +26,8 @@ class StrandEnded(BaseException):
 class Strands:
     """The threads of a simulation."""
 
-    def __init__(self, loop: VirtualLoop, home: SimProcess) -> None:
-        self._loop = loop
+    def __init__(self, time: VirtualTime, home: SimProcess) -> None:
+        self._time = time
         self._home = home
         """Whose callbacks come whatever becomes of other processes."""
         self._idle: list[_Strand] = []
@@ -48,14 +48,15 @@ class Strands:
         if strand is None:
             strand = _Strand(self)
             self._all.append(strand)
-        strand.work, strand.process = (work, context), context[PROCESS]
+        strand.work, strand.process = (work, context), self._time.current
         self._go_on(strand)
 
     def sleep(self, seconds: float) -> None:
         """Let virtual time pass, in a thread."""
         strand = self._running
         assert strand is not None  # noqa: S101 - only plain functions call this
-        self._loop.call_later(seconds, self._go_on, strand)
+        assert strand.process is not None  # noqa: S101 - as above
+        self._time.later(strand.process, seconds, self._go_on, strand)
         self._wait(strand)
 
     def lose_processor(self, process: SimProcess, seconds: float) -> None:
@@ -63,17 +64,17 @@ class Strands:
         strand = self._running
         assert strand is not None  # noqa: S101 - as above
         process.lose_processor()
-        self._loop.call_later(seconds, self._regain, strand, process, context=self._home.context())
+        self._time.later(self._home, seconds, self._regain, strand, process)
         self._wait(strand)
 
     def _regain(self, strand: "_Strand", process: SimProcess) -> None:
         process.back()
-        self._loop.wake(process)
+        self._time.wake(process)
         if process.alive:
             if process.frozen:
-                self._loop.call_soon(self._go_on, strand, context=process.context())
+                self._time.soon(process, self._go_on, strand, context=process.context)
                 return
-            self._loop.current = process
+            self._time.current = process
             self._go_on(strand)
 
     def _go_on(self, strand: "_Strand") -> None:
@@ -101,7 +102,7 @@ class Strands:
         self._closing = True
         for strand in self._all:
             strand.over = True
-            self._loop.current = strand.process
+            self._time.current = strand.process
             self._go_on(strand)
             strand.join()
 
@@ -140,18 +141,18 @@ def _closed_gate() -> threading.Lock:
 class SimThreads(JobThreads):
     """The threads of one simulated process."""
 
-    def __init__(self, strands: Strands, loop: VirtualLoop, delay: Callable[[], float]) -> None:
+    def __init__(self, strands: Strands, time: VirtualTime, delay: Callable[[], float]) -> None:
         super().__init__()
         self._strands = strands
-        self._virtual = loop
+        self._virtual = time
         self._delay = delay
         """Returns how long a thread takes to begin."""
 
     def start(self, work: Callable[[], Any]) -> None:
         """Run this in a thread, soon."""
-        context = copy_context()
-        process = context[PROCESS]
-        self._virtual.call_later(self._delay(), self._strands.begin, work, context, context=process.context())
+        process = self._virtual.current
+        assert process is not None  # noqa: S101 - nothing else starts threads
+        self._virtual.later(process, self._delay(), self._strands.begin, work, copy_context())
 
     def close(self) -> None:
         """Do nothing: the threads are the simulation's."""

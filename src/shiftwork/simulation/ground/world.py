@@ -3,21 +3,20 @@
 Nodes, clients and faults are made of this; they are in files of their own.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Coroutine
 from random import Random
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from shiftwork.history.recorded_store import RecordedStore
 from shiftwork.simulation.ground.links import HANDOVER, Handover
 from shiftwork.simulation.ground.network import Connection, Network, Pace
+from shiftwork.simulation.ground.process_loop import ProcessLoop
 from shiftwork.simulation.ground.sim_machine import SimMachine, SimProcess
 from shiftwork.simulation.ground.sim_recorder import Records
 from shiftwork.simulation.ground.strands import Strands
-from shiftwork.simulation.ground.virtual_loop import VirtualLoop
-
-if TYPE_CHECKING:
-    import asyncio
+from shiftwork.simulation.ground.virtual_time import VirtualTime
 
 LONG_INTERRUPTION_SHARE: Final = 0.02
 """How many of all interruptions are long."""
@@ -41,7 +40,7 @@ class World:
         self.seed = seed
         self.handover = handover
         self.rhythm = rhythm
-        self.loop: Final = VirtualLoop(Random(f"{seed} order"))
+        self.time: Final = VirtualTime(Random(f"{seed} order"))
         self._chance = Random(f"{seed} world")
         self.machines: Final[dict[str, SimMachine]] = {}
         self.processes: Final[list[SimProcess]] = []
@@ -49,13 +48,13 @@ class World:
         self.home: Final = self.start(self.machine("store", wall=0.0, up=1000.0, cores=4.0), "store")
         """The process of the store."""
         self.network: Final = Network(
-            self.loop,
+            self.time,
             self.home,
             chance=Random(f"{seed} network"),
             pace=rhythm,
         )
-        self.strands: Final = Strands(self.loop, self.home)
-        self.records: Final = Records(self.loop)
+        self.strands: Final = Strands(self.time, self.home)
+        self.records: Final = Records(self.time)
         self._runs: Counter[str] = Counter()
         self._lives: list[asyncio.Task[None]] = []
         self._at_end: list[Callable[[], object]] = []
@@ -70,10 +69,18 @@ class World:
     def start(self, machine: SimMachine, name: str) -> SimProcess:
         """Return a new process, which does nothing yet."""
         process = SimProcess(name, machine, machine.give_pid())
+        process.loop = ProcessLoop(self.time, process)
         machine.processes[process.pid] = process
         process.on_death(lambda _status: machine.forget(process.pid))
         self.processes.append(process)
         return process
+
+    def thread(self, process: SimProcess, name: str) -> SimProcess:
+        """Return a new thread of a process, with an event loop of its own."""
+        thread = SimProcess(f"{process.name} {name}", process.machine, process.pid, of=process)
+        thread.loop = ProcessLoop(self.time, thread)
+        self.processes.append(thread)
+        return thread
 
     def connect(self, process: SimProcess) -> tuple[RecordedStore, Connection]:
         """Return the store as a process sees it, which writes down what it asks, and its way there."""
@@ -89,18 +96,18 @@ class World:
 
     def later(self, process: SimProcess, seconds: float, callback: Callable[..., object], *args: object) -> None:
         """Let a process call this after a while."""
-        self.loop.call_later(seconds, callback, *args, context=process.context())
+        self.time.later(process, seconds, callback, *args)
 
     def interrupt(self) -> None:
         """Perhaps take the process that runs off the processor for a moment."""
-        draw, process = self._chance.random, self.loop.current
+        draw, process = self._chance.random, self.time.current
         if process is None or draw() >= self.rhythm.interrupted_share:
             return
         seconds = draw() * self.rhythm.interruption * (100.0 if draw() < LONG_INTERRUPTION_SHARE else 1.0)
         if self.strands.inside:
             self.strands.lose_processor(process, seconds)
         else:
-            self.loop.preempt(seconds)
+            self.time.preempt(seconds)
 
     # ── what happens to processes ────────────────────────────────────────────────────────────────────────────────
 
@@ -109,14 +116,25 @@ class World:
         self._runs[name] += 1
         return self._runs[name] - 1
 
+    @property
+    def here(self) -> SimProcess:
+        """The process that runs, whichever of its threads that is."""
+        assert self.time.current is not None  # noqa: S101 - something runs, and asks
+        return self.time.current.main
+
     def kill(self, process: SimProcess, status: int) -> None:
         """Let a process end at once."""
         process.die(status)
 
     def freeze(self, process: SimProcess, seconds: float) -> None:
-        """Let a process stand still for this long."""
-        self.loop.freeze(process)
-        self.later(self.home, seconds, self.loop.thaw, process)
+        """Let a process stand still for this long, with all its threads."""
+        for one in (process, *process.threads):
+            self.block(one, seconds)
+
+    def block(self, process: SimProcess, seconds: float) -> None:
+        """Hold up the event loop of a process for this long, or of a thread of one."""
+        self.time.freeze(process)
+        self.later(self.home, seconds, self.time.thaw, process)
 
     def at_end(self, callback: Callable[[], object]) -> None:
         """Call this when the simulation is over."""
@@ -124,16 +142,16 @@ class World:
 
     def live(self, life: Coroutine[Any, Any, None], name: str | None = None) -> None:
         """Begin a coroutine in the process that runs."""
-        self._lives.append(self.loop.create_task(life, name=name))
+        self._lives.append(asyncio.get_running_loop().create_task(life, name=name))
 
     def close(self) -> None:
         """End the simulation."""
         self.records.close()
-        self.loop.close()
+        self.time.close()
         self.strands.close()
         for process in self.processes:
-            self.loop.current = process
+            self.time.current = process
             process.dispose()
-        self.loop.current = None
+        self.time.current = None
         for callback in self._at_end:
             callback()

@@ -1,4 +1,4 @@
-"""The event loop of the simulation: time jumps, processes die, freeze and lose the processor."""
+"""The time of the simulation: it jumps; processes die, freeze and lose the processor."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -7,32 +7,34 @@ from typing import Any
 
 import pytest
 
+from shiftwork.simulation.ground.process_loop import ProcessLoop
 from shiftwork.simulation.ground.sim_machine import SimMachine, SimProcess
-from shiftwork.simulation.ground.virtual_loop import StuckError, VirtualLoop
+from shiftwork.simulation.ground.virtual_time import StuckError, VirtualTime
 
 Life = Callable[[], Coroutine[Any, Any, None]]
 
 
 class Playground:
-    """A loop with one machine."""
+    """Virtual time and one machine."""
 
     def __init__(self) -> None:
-        self.loop = VirtualLoop(Random(1))
+        self.time = VirtualTime(Random(1))
         self.machine = SimMachine("m", wall=0.0, up=100.0, cores=1.0)
         self.diary: list[tuple[float, str]] = []
         self.tasks: list[object] = []
 
     def process(self, life: Life | None = None) -> SimProcess:
         process = SimProcess("p", self.machine, self.machine.give_pid())
+        process.loop = ProcessLoop(self.time, process)
         if life is not None:
-            self.loop.begin(process, lambda: self.tasks.append(self.loop.create_task(life())))
+            self.time.soon(process, lambda: self.tasks.append(process.loop.create_task(life())))
         return process
 
     def note(self, what: str) -> None:
-        self.diary.append((self.loop.time(), what))
+        self.diary.append((self.time.now, what))
 
     def run(self, until: float = 100.0) -> None:
-        self.loop.run_until(lambda: False, latest=until)
+        self.time.run_until(lambda: False, latest=until)
 
 
 @pytest.fixture
@@ -48,7 +50,7 @@ def test_time_jumps_to_the_next_timer(world: Playground) -> None:
     world.process(life)
     world.run(until=7200)
     assert world.diary == [(3600.0, "an hour later")]
-    assert world.loop.time() == 7200
+    assert world.time.now == 7200
 
 
 def test_a_dead_process_stops_at_its_await(world: Playground) -> None:
@@ -61,7 +63,7 @@ def test_a_dead_process_stops_at_its_await(world: Playground) -> None:
             world.note("finally")
 
     process = world.process(life)
-    world.loop.call_at(1.0, process.die, -9, context=world.process().context())
+    world.time.later(world.process(), 1.0, process.die, -9)
     world.run()
     assert world.diary == [(0.0, "before")]
     assert process.status == -9
@@ -74,8 +76,8 @@ def test_a_frozen_process_does_what_is_due_once_it_thaws(world: Playground) -> N
             world.note("tick")
 
     process, other = world.process(life), world.process()
-    world.loop.call_at(1.5, world.loop.freeze, process, context=other.context())
-    world.loop.call_at(5.0, world.loop.thaw, process, context=other.context())
+    world.time.later(other, 1.5, world.time.freeze, process)
+    world.time.later(other, 5.0, world.time.thaw, process)
     world.run()
     assert world.diary == [(1.0, "tick"), (5.0, "tick"), (6.0, "tick")]
 
@@ -83,7 +85,7 @@ def test_a_frozen_process_does_what_is_due_once_it_thaws(world: Playground) -> N
 def test_others_go_on_while_a_process_has_lost_the_processor(world: Playground) -> None:
     async def interrupted() -> None:
         world.note("one begins")
-        world.loop.preempt(2.0)  # in the middle of something, without an await
+        world.time.preempt(2.0)  # in the middle of something, without an await
         world.note("one goes on")
 
     async def other() -> None:
@@ -98,13 +100,13 @@ def test_others_go_on_while_a_process_has_lost_the_processor(world: Playground) 
 
 def test_a_process_that_dies_without_the_processor_does_nothing_more_of_its_own(world: Playground) -> None:
     async def life() -> None:
-        world.loop.preempt(2.0)
+        world.time.preempt(2.0)
         world.note("the rest of this step")
         await asyncio.sleep(1)
         world.note("never")
 
     process = world.process(life)
-    world.loop.call_at(1.0, process.die, -9, context=world.process().context())
+    world.time.later(world.process(), 1.0, process.die, -9)
     world.run()
     assert world.diary == [(2.0, "the rest of this step")]
 
@@ -113,7 +115,7 @@ def test_callbacks_of_one_process_keep_their_order(world: Playground) -> None:
     processes = [world.process() for _ in range(3)]
     for number in range(20):
         for place, process in enumerate(processes):
-            world.loop.call_soon(world.note, f"{place}:{number}", context=process.context())
+            world.time.soon(process, world.note, f"{place}:{number}")
     world.run()
     said = [what for _, what in world.diary]
     assert said != sorted(said, key=lambda what: int(what.split(":")[1])), "the processes take turns at random"
@@ -123,9 +125,11 @@ def test_callbacks_of_one_process_keep_their_order(world: Playground) -> None:
 
 def test_a_loop_in_which_time_does_not_pass_is_stopped(world: Playground) -> None:
     async def life() -> None:
-        while world.loop.time() < 1:  # noqa: ASYNC110 - that is the point
+        while world.time.now < 1:  # noqa: ASYNC110 - that is the point
             await asyncio.sleep(0)
 
     world.process(life)
     with pytest.raises(StuckError, match="time does not pass"):
         world.run()
+    with pytest.raises(RuntimeError, match="no running event loop"):
+        asyncio.get_running_loop()
