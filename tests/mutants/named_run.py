@@ -6,6 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 from tests.mutants.coverage_map import CHECKOUT, TestRecord
+from tests.mutants.judgements import judgements
 from tests.mutants.mutant import Mutant
 from tests.mutants.named import NAMED
 from tests.mutants.reports import page
@@ -32,7 +33,7 @@ def write_table(results: Iterable[TriedNamed]) -> None:
     """Write the page of all named mutants, with what the last run of each has shown."""
     known = {(one.file, one.name): one for one in results}
     killed = {key: (one.by, one.seconds) for key, one in known.items() if one.verdict == "killed"}
-    PAGE.write_text(page(NAMED, killed))
+    PAGE.write_text(page(NAMED, killed, judgements()))
 
 
 def everything() -> Iterator[Mutant]:

@@ -4,38 +4,16 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Final, Literal
+from typing import Literal
 
-import msgspec
 from msgspec import Struct
 
-from tests.mutants.coverage_map import CHECKOUT, CoverageMap, TestRecord
+from tests.mutants.coverage_map import CoverageMap, TestRecord
+from tests.mutants.judgements import Reasons
 from tests.mutants.mutant import PACKAGE, difference
 from tests.mutants.reports import by_kind
 from tests.mutants.sites import Site, text_of
 from tests.mutants.trial import Bench, Result
-
-JUDGED: Final = CHECKOUT / "tests/mutants/judged.toml"
-"""The mutants that were judged: those that no test can kill, and those that no test should, each with the reason."""
-
-
-class Judged(Struct, frozen=True, forbid_unknown_fields=True):
-    """Why a mutant is not a fault."""
-
-    file: str
-    was: str
-    """The line as it is, without its indentation."""
-    becomes: str
-    reason: str
-
-
-class Judgements(Struct, frozen=True, forbid_unknown_fields=True):
-    """All that was judged."""
-
-    equivalent: list[Judged] = []
-    """Nobody can tell the package with it from the package without."""
-    harmless: list[Judged] = []
-    """It makes a difference, but none that loses, doubles or misreports a job, or that anything promises."""
 
 
 class Tried(Struct, frozen=True):
@@ -68,20 +46,6 @@ def changed_lines(site: Site) -> tuple[str, str]:
 
 def _line(text: str, number: int) -> str:
     return text.splitlines()[number - 1].strip()
-
-
-Reasons = dict[tuple[str, str, str], str]
-"""By file, and line before and after."""
-
-
-def judgements() -> tuple[Reasons, Reasons]:
-    """Return why mutants are equivalent, and why others are harmless."""
-    found = msgspec.toml.decode(JUDGED.read_bytes(), type=Judgements)
-    equivalent, harmless = (
-        {(one.file, one.was, one.becomes): one.reason for one in judged}
-        for judged in (found.equivalent, found.harmless)
-    )
-    return equivalent, harmless
 
 
 def near(site: Site, known: CoverageMap) -> list[TestRecord]:
