@@ -75,20 +75,42 @@ def test_a_module_name_means_one_thing(checkout: Path) -> None:
 
 
 def test_a_constant_with_another_value_elsewhere_carries_its_subject(checkout: Path) -> None:
-    values: dict[str, dict[float, list[str]]] = defaultdict(lambda: defaultdict(list))
+    """A private constant is read in its own module alone, which is its subject; only its number must be the same."""
+    values: dict[str, dict[float | str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for path in modules(checkout):
         for node in ast.parse((checkout / "src" / "shiftwork" / path).read_text()).body:
-            names = [node.target] if isinstance(node, ast.AnnAssign) else getattr(node, "targets", [])
-            for name in names:
-                if isinstance(name, ast.Name) and name.id.isupper() and (value := number(node)) is not None:
-                    values[name.id][value].append(str(path))
-    assert {name: dict(by_value) for name, by_value in sorted(values.items()) if len(by_value) > 1} == {}
+            for name, value in constants(node):
+                if not name.startswith("_") or isinstance(value, float):
+                    values[name][value].add(subject(path))
+    assert {
+        name: dict(by_value)
+        for name, by_value in sorted(values.items())
+        if len(by_value) > 1 and len(set.union(*by_value.values())) > 1
+    } == {}
 
 
-def number(node: ast.AST) -> float | None:
-    """The number that an assignment gives, None if it is none or refers to another name."""
-    value = getattr(node, "value", None)
-    if value is None or any(isinstance(part, ast.Name | ast.Call) for part in ast.walk(value)):
-        return None
-    result = eval(compile(ast.Expression(value), "a constant", "eval"))
-    return result if isinstance(result, int | float) else None
+def subject(path: Path) -> str:
+    """The module that a constant belongs to. The same part of the protocol is one subject in every store."""
+    part_of_a_store = path.parts[0] == "store" and len(path.parts) == 3
+    return f"store/*/{path.name}" if part_of_a_store else str(path)
+
+
+def constants(node: ast.stmt) -> list[tuple[str, float | str]]:
+    """The constants that a statement makes, each with its value: a number, or the text of any other expression."""
+    if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
+        return []
+    targets = [node.target] if isinstance(node, ast.AnnAssign) else node.targets
+    names = [target.id for target in targets if isinstance(target, ast.Name) and target.id.isupper()]
+    made_by = node.value.func if isinstance(node.value, ast.Call) else None
+    if isinstance(made_by, ast.Name) and made_by.id in {"TypeVar", "ParamSpec"}:
+        return []
+    return [(name, worth(node.value)) for name in names]
+
+
+def worth(value: ast.expr) -> float | str:
+    """The number that an expression stands for, or else its text."""
+    if not any(isinstance(part, ast.Name | ast.Call) for part in ast.walk(value)):
+        result = eval(compile(ast.Expression(value), "a constant", "eval"))
+        if isinstance(result, int | float):
+            return float(result)
+    return ast.unparse(value)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from shiftwork.core.health.position import EXACT, Ahead, Position, estimated_ahead, parked_position, position
+from shiftwork.core.health.position import EXACT_UP_TO, Ahead, Position, estimated_ahead, parked_position, position
 from shiftwork.core.health.start_estimate import (
     Line,
     Overtaking,
@@ -221,8 +221,8 @@ def stats(**queued: int) -> Stats:
 
 def test_a_position_is_exact_up_to_a_thousand() -> None:
     assert position(Ahead({}), stats(), "p") == Position(1, exact=True)
-    assert position(Ahead({"w": EXACT - 1}), stats(w=EXACT), "p") == Position(EXACT, exact=True)
-    assert position(Ahead({"w": EXACT}), stats(w=EXACT + 1), "p") == Position(EXACT + 1, exact=False)
+    assert position(Ahead({"w": EXACT_UP_TO - 1}), stats(w=EXACT_UP_TO), "p") == Position(EXACT_UP_TO, exact=True)
+    assert position(Ahead({"w": EXACT_UP_TO}), stats(w=EXACT_UP_TO + 1), "p") == Position(EXACT_UP_TO + 1, exact=False)
     assert position(Ahead({"w": 9}, exact=False), stats(w=20), "p") == Position(10, exact=False)
 
 
@@ -241,7 +241,7 @@ def test_what_is_not_counted_is_taken_from_the_ranks(counted: int, rank: float, 
 
 def test_a_parked_job_is_behind_those_with_its_key() -> None:
     assert parked_position(Position(3, exact=True), 2) == Position(5, exact=True)
-    assert parked_position(Position(3, exact=True), EXACT) == Position(EXACT + 3, exact=False)
+    assert parked_position(Position(3, exact=True), EXACT_UP_TO) == Position(EXACT_UP_TO + 3, exact=False)
 
 
 def test_jobs_of_one_rank_that_were_not_counted() -> None:

@@ -22,7 +22,7 @@ from shiftwork.web.listening import Listener
 
 logger: Final = logging.getLogger("shiftwork")
 
-ENTRY: Final = "shiftwork.serve.web_child"
+WEB_CHILD_MODULE: Final = "shiftwork.serve.web_child"
 REPORT_SECONDS: Final = 2.0
 WEB_RESTART_SECONDS: Final = 2.0
 """How long to wait before a process that has failed is started again, the first time. Then twice as long."""
@@ -76,7 +76,7 @@ class WebProcess:
         inherited = [self._listener.socket.fileno(), theirs.fileno()]
         try:
             self._popen = subprocess.Popen(
-                [sys.executable, "-m", ENTRY, *map(str, inherited)],
+                [sys.executable, "-m", WEB_CHILD_MODULE, *map(str, inherited)],
                 pass_fds=inherited,
                 env=child_environment(),
                 stdin=subprocess.DEVNULL,

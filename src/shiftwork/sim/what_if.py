@@ -30,7 +30,7 @@ from shiftwork.sim.recorded import (
     sums_of,
 )
 from shiftwork.sim.scenario import Configuration, RunTime, Scenario, Traffic
-from shiftwork.sim.scenario_limits import MOST_ATTEMPTS, refuse_size
+from shiftwork.sim.scenario_limits import MOST_SIMULATED_RUNS, refuse_size
 from shiftwork.sim.simulate import simulate
 from shiftwork.sim.simulated import PoolCourse, Simulated
 
@@ -187,6 +187,6 @@ def _refuse_size(jobs: int, pool: str) -> None:
             pool=pool,
             n=f"{jobs:,}",
             n2=f"{MOST_DAY_JOBS:,}",
-            n3=f"{MOST_ATTEMPTS:,}",
+            n3=f"{MOST_SIMULATED_RUNS:,}",
         )
         raise HistoryError(message)

@@ -40,7 +40,7 @@ ROUNDS: Final = 10
 """How often new jobs are looked for before the source is closed; after that they are looked for once more."""
 MOST_SKEW_SECONDS: Final = 10.0
 """How much the clocks of processes that add jobs may differ: they follow the store's clock."""
-LEASE: Final = "move"
+MOVE_LEASE: Final = "move"
 """The name of the lease that one move at a time holds."""
 LEASE_SECONDS: Final = 10.0
 
@@ -134,7 +134,7 @@ class Move:
             counted, arrived, horizon = await self._copy_until_alike()
             return await self._end(departure, counted, arrived, horizon)
         finally:
-            await self._source.drop(LEASE, self._holder)
+            await self._source.drop(MOVE_LEASE, self._holder)
 
     # ── guards ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -166,7 +166,7 @@ class Move:
 
     async def _hold(self) -> bool:
         now = await self._source.server_time()
-        return await self._source.hold(LEASE, self._holder, 1, LEASE_SECONDS, now)
+        return await self._source.hold(MOVE_LEASE, self._holder, 1, LEASE_SECONDS, now)
 
     async def _begin(self) -> Departure:
         """Record the move in both stores, after checking that it may start."""

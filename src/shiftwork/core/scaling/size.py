@@ -39,7 +39,7 @@ STEP_SECONDS: Final = 1.0
 """How far apart the steps are by which a pool shrinks."""
 UNSEEN_SECONDS: Final = 10.0
 """After a longer time between two decisions, what was wanted in between counts as unknown."""
-STEPS: Final = 10
+SHRINK_PARTS: Final = 10
 """A large pool shrinks by one part in ten at a time."""
 SPARE: Final = 2.0
 """How many standard deviations of the busy slots a pool keeps to spare: jobs that come at random vary by their root."""
@@ -183,7 +183,7 @@ def _wanted(pool: PoolConfig, load: PoolLoad, memory: Memory, n: int, now: float
 
 def _step(current: int) -> int:
     """Return by how many slots a pool of this size shrinks at a time."""
-    return max(1, current // STEPS)
+    return max(1, current // SHRINK_PARTS)
 
 
 # ── the rules ────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -11,7 +11,7 @@ from shiftwork.history.effects import Effect
 from shiftwork.history.gathered import RecordedHistory
 from shiftwork.history.intervals import QueuedWait, Stay
 from shiftwork.history.refutation import Refutation, refutation
-from shiftwork.history.stories import ENDED, JobStory
+from shiftwork.history.stories import FINAL_STATUSES, JobStory
 
 Interval = TypeVar("Interval", Stay, QueuedWait)
 
@@ -196,7 +196,7 @@ def _ends(history: RecordedHistory) -> dict[str, Newest]:
     """Return what may have ended a job of each worker for good."""
     found: dict[str, list[Effect]] = {}
     for story in history.stories.values():
-        ends = [ending.effect for ending in story.endings if ending.status in ENDED]
+        ends = [ending.effect for ending in story.endings if ending.status in FINAL_STATUSES]
         ends += [one.effect for one in story.amended("cancel")]
         found.setdefault(story.worker, []).extend(ends)
     return {worker: Newest(effects) for worker, effects in found.items()}

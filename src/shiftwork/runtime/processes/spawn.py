@@ -22,7 +22,7 @@ from typing import Final, Protocol
 from shiftwork.runtime.local_processes import OWNER, own_mark, owner_word
 from shiftwork.runtime.processes.handover import LEASE, NodeEnd, unnamed_file
 
-ENTRY: Final = "shiftwork.serve.spawned"
+CHILD_MODULE: Final = "shiftwork.serve.spawned"
 
 LONGEST_STACK: Final = 20_000
 
@@ -100,7 +100,7 @@ class SpawnedProcess:
             theirs.callback(self.runs.close_page)
             inherited = [their_socket.fileno(), alive, self.stacks.fileno(), self.runs.tokens, self.runs.page]
             self._popen: subprocess.Popen[bytes] = subprocess.Popen(
-                [sys.executable, *_flags(), "-m", ENTRY, *map(str, inherited)],
+                [sys.executable, *_flags(), "-m", CHILD_MODULE, *map(str, inherited)],
                 pass_fds=inherited,
                 env=child_environment(),
                 stdin=subprocess.DEVNULL,
