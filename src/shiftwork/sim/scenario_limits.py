@@ -77,8 +77,8 @@ def _of_configuration(name: str, one: Configuration, load: float) -> Iterator[st
     attempts = _attempts(one, load)
     if attempts > MOST_SIMULATED_RUNS:
         yield (
-            f"configuration {name!r} has {attempts:,.0f} runs of jobs; at most {MOST_SIMULATED_RUNS:,} are allowed: shorten "
-            "length and arrivals, or lower the load"
+            f"configuration {name!r} has {attempts:,.0f} runs of jobs; at most {MOST_SIMULATED_RUNS:,} are allowed: "
+            "shorten length and arrivals, or lower the load"
         )
 
 
