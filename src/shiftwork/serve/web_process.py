@@ -105,9 +105,9 @@ class WebProcess:
     def _gone(self) -> None:
         """The connection has ended, so the process ends, or has ended already."""
         if self._popen is not None and self._ending is None:
-            self._ending = self._loop.create_task(self._bury(self._popen), name="shiftwork web process")
+            self._ending = self._loop.create_task(self._await_end(self._popen), name="shiftwork web process")
 
-    async def _bury(self, process: subprocess.Popen[bytes]) -> None:
+    async def _await_end(self, process: subprocess.Popen[bytes]) -> None:
         if self._reporting is not None:
             self._reporting.cancel()
         try:

@@ -29,7 +29,7 @@ LONGEST_STACK: Final = 20_000
 STACK_LOOK_SECONDS: Final = 0.02
 
 
-class Stacks(Protocol):
+class StackDump(Protocol):
     """What a process writes when it is asked for its stacks by a signal."""
 
     async def ask(self, signal: Callable[[], None], patience: float) -> str:
@@ -58,7 +58,7 @@ class Spawned(Protocol):
         """Our end of what else we share."""
 
     @property
-    def stacks(self) -> Stacks:
+    def stacks(self) -> StackDump:
         """Where it writes its stacks."""
 
     def watch(self, on_death: Callable[[], None]) -> None:
