@@ -177,7 +177,7 @@ def test_when_gates_open() -> None:
 
 def foreseen(high: int, low: int = 1, *, wide: int = 8, **load: Any) -> list[tuple[float, int]]:
     pool = PoolConfig(name="p", max_workers=wide, scale_up_threshold=20)
-    seen = PoolLoad(**{"busy_workers": 1, "current": 1, **load})
+    seen = PoolLoad(**{"busy_slots": 1, "current": 1, **load})
     return growing_slots(pool, Bounds(low=low, high=high), seen, NOW)
 
 
@@ -190,12 +190,12 @@ def test_slots_are_foreseen_by_the_scaling_rules() -> None:
     assert ended[-1][1] == 7, "the queue has ended by then"
     assert foreseen(3, queue_depth=900)[-1][1] == 3
     assert foreseen(8, queue_depth=5) == [(NOW, 1)]
-    asleep = foreseen(8, 0, queue_depth=1, current=0, busy_workers=0)
+    asleep = foreseen(8, 0, queue_depth=1, current=0, busy_slots=0)
     assert [n for _, n in asleep] == [0, 1]
 
 
 def test_no_slots_are_foreseen_for_what_gates_hold() -> None:
-    limited: dict[str, Any] = {"wide": 40, "queue_depth": 6_000, "busy_workers": 2, "current": 2}
+    limited: dict[str, Any] = {"wide": 40, "queue_depth": 6_000, "busy_slots": 2, "current": 2}
     assert foreseen(40, **limited)[-1][1] == 40
     assert foreseen(40, open=6_000, startable=3, **limited)[-1][1] == 5, "50/s of 80 ms each"
     assert foreseen(40, open=0, startable=0, **limited) == [(NOW, 2)], "behind an open breaker"

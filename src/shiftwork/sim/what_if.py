@@ -84,7 +84,7 @@ def pool_day(record: SystemRecord, name: str) -> PoolDay:
         run=run_time(run_seconds / ended if ended else None, run_counts(record.hours).get(name)),
         wait_p95=p95,
         wait_p99=p99,
-        slot_hours=sum(one.workers for one in minutes if one) * MINUTE / HOUR,
+        slot_hours=sum(one.slots for one in minutes if one) * MINUTE / HOUR,
     )
     _refuse_size(sum(day.arrivals), name)
     return day

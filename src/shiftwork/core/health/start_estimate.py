@@ -291,11 +291,11 @@ def growing_slots(pool: PoolConfig, bounds: Bounds, load: PoolLoad, now: float) 
     found, memory, left = [(now, load.current)], Memory(), float(load.depth)
     work, shut = load.demand.queued_seconds, load.queue_depth - load.depth
     mean = work / load.depth if work and load.depth else None
-    jobs = load.busy_workers + (load.queue_depth if load.startable is None else load.startable)
+    jobs = load.busy_slots + (load.queue_depth if load.startable is None else load.startable)
     for look in range(1, MOST_LOOKS + 1):
         current, depth = found[-1][1], int(left)
         busy = min(current, jobs)
-        seen = replace(load, queue_depth=depth + shut, busy_workers=busy, current=current, open=depth)
+        seen = replace(load, queue_depth=depth + shut, busy_slots=busy, current=current, open=depth)
         seen = replace(seen, startable=min(depth, jobs - busy))
         decision = decide(pool, seen, memory, now=now + look * PLAN_SECONDS, bounds=bounds)
         memory, target = decision.memory, min(decision.target, bounds.high)
