@@ -20,7 +20,7 @@ SENSES: Final = {
     "environment": ("control/environment.py", "runtime/", "serve/notify.py", "store/sealed/key_ring.py"),  # variables
     "planner": ("runtime/leader/pool_planner.py",),  # the leader's; the simulator makes a study
     "settle": ("core/jobs/retry.py", "runtime/claiming/", "runtime/leader/job_rescuer.py", "runtime/outcomes/"),
-    "turn": ("core/workers/admission.py", "history/rules/dependencies.py", "store/sqlite/file/write_turn.py"),
+    "turn": ("core/workers/admission.py", "history/rules/dependencies.py", "store/sqlite/file/"),
 }
 """Words that once had several senses, and the places of the one that is left, as the glossary has it."""
 UNQUALIFIED: Final = {
