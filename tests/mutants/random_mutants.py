@@ -1,5 +1,6 @@
 """Random mutants: drawn by a seed, and tried, with a line in a file for each, so that a run can go on."""
 
+import ast
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -52,11 +53,19 @@ def near(site: Site, known: CoverageMap) -> list[TestRecord]:
     """Return the tests for a site, the nearest first."""
     if not site.name and site.scope:
         found = known.tests_of(site.file, [site.line])
-    else:  # it is run when the module is imported, so the tests that use what it gives are near
-        found = known.tests_of(site.file, [None])
-        for file, lines in _uses(site.name):
+    else:  # it is run when the module is imported, so the tests that use what it names or gives are near
+        found = known.tests_of(site.file, _functions_named(site))
+        for file, lines in ((site.file, [None]), *_uses(site.name)):
             found += [test for test in known.tests_of(file, lines) if test not in found]
     return found or _by_name(site.file, known)
+
+
+def _functions_named(site: Site) -> list[int]:
+    """Return the first lines of the functions that the line of a site names."""
+    text = text_of(site.file)
+    words = set(re.findall(r"\w+", _line(text, site.line)))
+    functions = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    return [function.body[-1].lineno for function in functions if function.name in words]
 
 
 def _uses(name: str) -> Iterator[tuple[str, list[int | None]]]:
