@@ -55,7 +55,8 @@ def near(site: Site, known: CoverageMap) -> list[TestRecord]:
         found = known.tests_of(site.file, [site.line])
     else:  # it is run when the module is imported, so the tests that use what it names or gives are near
         found = known.tests_of(site.file, _functions_named(site))
-        for file, lines in ((site.file, [None]), *_uses(site.name)):
+        found += [test for test in known.tests_of(site.file, [None]) if test not in found]
+        for file, lines in _uses(site.name):
             found += [test for test in known.tests_of(file, lines) if test not in found]
     return found or _by_name(site.file, known)
 
