@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
@@ -15,6 +15,9 @@ from tests.mutants.mutant import PACKAGE, difference
 from tests.mutants.reports import by_kind
 from tests.mutants.sites import Site, text_of
 from tests.mutants.trial import Bench, Result
+
+_MAIN: Final = 'if __name__ == "__main__":'
+"""A program that runs apart has no probes there."""
 
 
 class Tried(Struct, frozen=True):
@@ -58,7 +61,9 @@ def near(site: Site, known: CoverageMap) -> list[TestRecord]:
         found += [test for test in known.tests_of(site.file, [None]) if test not in found]
         for file, lines in _uses(site.name):
             found += [test for test in known.tests_of(file, lines) if test not in found]
-    return found or _by_name(site.file, known)
+    if found and _MAIN not in text_of(site.file):
+        return found
+    return list({test.test: test for test in (*_by_name(site.file, known), *found)}.values())
 
 
 def _functions_named(site: Site) -> list[int]:

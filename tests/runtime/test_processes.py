@@ -765,10 +765,11 @@ async def test_suspects_for_whom_no_process_can_be_started_are_handed_back_ever_
     assert ward.running == ["job-10"]
 
 
-async def test_suspects_whose_process_cannot_begin_are_handed_back() -> None:
+async def test_suspects_whose_process_cannot_begin_are_handed_back(caplog: pytest.LogCaptureFixture) -> None:
     ward = Ward()
     ward.take(1)
     ward.runners[0].die()
+    assert "cannot start a process for jobs in quarantine: no such luck" in caplog.text
     assert not ward.ends
     await ward.clock.advance(2)
     assert ward.ends == [("job-1", EndKind.DRAINED)]
