@@ -3,12 +3,14 @@
 import asyncio
 import os
 import resource
+import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from fcntl import fcntl
 from pathlib import Path
 from types import SimpleNamespace
@@ -27,6 +29,7 @@ from shiftwork.runtime.claiming.runs import Runs
 from shiftwork.runtime.clock import ManualClock, SystemClock
 from shiftwork.runtime.context.middleware import Middleware
 from shiftwork.runtime.processes import hook_process as hook_process_module
+from shiftwork.runtime.processes import started_process
 from shiftwork.runtime.processes.child_process import ChildProcess
 from shiftwork.runtime.processes.handover import NodeEnd, ProcessEnd
 from shiftwork.runtime.processes.hook_process import HookProcess
@@ -49,6 +52,7 @@ from shiftwork.runtime.processes.messages import (
 from shiftwork.runtime.processes.post_mortem import KilledJobs
 from shiftwork.runtime.processes.quarantine import LONG_CELL_SECONDS, LONGEST_CELL_WAIT_SECONDS, Quarantine
 from shiftwork.runtime.processes.remote_runner import ProcessRole, RemoteRunner
+from shiftwork.runtime.processes.spawn import SpawnedProcess
 from shiftwork.runtime.processes.started_process import (
     APP_IMPORT_SECONDS,
     STUBBORN_SECONDS,
@@ -108,6 +112,26 @@ async def test_a_process_that_has_ended_leaves_nothing_behind() -> None:
     process.kill()
     await over.wait()
     assert open_files() == before
+
+
+async def test_a_process_that_lives_on_without_its_connection_is_killed_and_the_reason_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(started_process, "SPEECHLESS_SECONDS", 0.05)
+    spawned: list[SpawnedProcess] = []
+    statuses: list[int] = []
+
+    def start(on_failure: ExitStack) -> SpawnedProcess:
+        spawned.append(SpawnedProcess(on_failure))
+        os.kill(spawned[0].pid, signal.SIGSTOP)  # it cannot notice
+        return spawned[0]
+
+    process = StartedProcess(on_frames=lambda _: None, on_ended=statuses.append, longest=1_000, host=Host(start=start))
+    assert process.severed is None
+    spawned[0].socket.shutdown(socket.SHUT_RDWR)
+    await eventually(lambda: statuses)
+    assert statuses == [-signal.SIGKILL]
+    assert process.severed == started_process.CUT_OFF_WORDS
 
 
 async def test_processes_of_a_node_with_very_many_open_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
