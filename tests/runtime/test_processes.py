@@ -875,7 +875,7 @@ class Puppet:
 class Theatre:
     """A runner whose process is a puppet, and what becomes of its runs."""
 
-    def __init__(self, role: Any = "shared", kills: KilledJobs | None = None) -> None:
+    def __init__(self, role: Any = "shared", kills: KilledJobs | None = None, *, ready: bool = True) -> None:
         self.clock = ManualClock()
         self.suspects: list[str] = []
         self.begun: list[str] = []
@@ -891,7 +891,8 @@ class Theatre:
         )
         self.runner.attach(self)
         self.puppet = Puppet.latest
-        self.says(Ready())
+        if ready:
+            self.says(Ready())
 
     def runner_ready(self, runner: Runner) -> None:
         assert runner.ready
@@ -975,6 +976,16 @@ async def test_one_that_was_stopped_has_ended_and_the_other_one_is_tried_again(s
     assert shared.suspects == ["job-1"]
     assert shared.ends["job-2"].kind is EndKind.CANCELLED
     await shared.clock.advance(60)  # whatever was to happen to it later does not
+
+
+@pytest.mark.usefixtures("shared")
+async def test_why_a_process_died_before_it_was_ready_is_known() -> None:
+    by_itself, by_us = Theatre(ready=False), Theatre(ready=False)
+    by_itself.puppet.on_ended(3)
+    assert by_itself.runner.error == "the process exited with status 3 before it was ready\nthe last stack"
+    by_us.runner.kill("it took too long to begin", at_once=True)
+    by_us.puppet.on_ended(-9)
+    assert str(by_us.runner.error).startswith("it took too long to begin\n")
 
 
 async def test_one_that_dies_alone_has_crashed(shared: Theatre) -> None:
