@@ -507,6 +507,27 @@ async def test_an_end_that_does_not_fit_into_a_message_is_reported_all_the_same(
     instance.link.close()
 
 
+async def test_a_frame_of_the_greatest_length_arrives_and_a_longer_one_is_refused() -> None:
+    message, longer = (Progressed("job-1", 1, Progress(1.0, 2.0, "m" * n, 0.0)) for n in (500, 501))
+    arrived: list[ProcessFrame] = []
+    refused: list[object] = []
+    options: Any = {
+        "on_closed": lambda: pytest.fail("the connection is closed"),
+        "on_refused": lambda which, _why: refused.append(which),
+        "longest": len(msgpack.encode(ProcessFrame([message]))),
+    }
+    near, far = socket.socketpair()
+    sender = Link(near, NodeFrame, on_frames=lambda _: None, wrap=ProcessFrame, **options)
+    receiver = Link(far, ProcessFrame, on_frames=arrived.extend, wrap=NodeFrame, **options)
+    for one in (message, longer):
+        sender.send(one)
+        sender.flush()
+    await eventually(lambda: arrived)
+    assert (arrived, refused) == ([ProcessFrame([message])], [longer])
+    sender.close()
+    receiver.close()
+
+
 async def test_a_job_that_comes_back_before_its_run_has_ended_ends_too(
     ends: tuple[socket.socket, socket.socket], given: Given
 ) -> None:
