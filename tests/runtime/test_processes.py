@@ -201,6 +201,9 @@ async def test_a_hook_process_is_started_again_however_often_it_fails(monkeypatc
             starts.append(cast("StartedProcess", self))
             if len(starts) == 1:
                 loop.call_soon(on_frames, [ProcessFrame([DEFINITION])])
+            if len(starts) == 3:
+                message = "out of memory"
+                raise OSError(message)
             if len(starts) < wanted:
                 loop.call_soon(on_ended, 1)
             else:
