@@ -23,9 +23,10 @@ from msgspec.structs import replace
 from shiftwork.core.jobs.retry import End, EndKind
 from shiftwork.core.model.event import Event
 from shiftwork.core.model.job_parts import RunOptions
-from shiftwork.core.model.jobs import Claimed, Progress
+from shiftwork.core.model.jobs import Claimed, JobStatus, Progress
 from shiftwork.core.model.workers import WorkerConfig
-from shiftwork.runtime.claiming.runs import Runs
+from shiftwork.runtime.claiming.instance_services import UnaskedHandBacks
+from shiftwork.runtime.claiming.runs import JobEnder, Runs
 from shiftwork.runtime.clock import ManualClock, SystemClock
 from shiftwork.runtime.context.middleware import Middleware
 from shiftwork.runtime.processes import hook_process as hook_process_module
@@ -1158,13 +1159,21 @@ async def test_a_cancel_is_for_one_run_and_the_first_reason_to_stop_it_stays(sha
 
 async def test_runs_that_have_not_begun_are_taken_back_together_when_all_are_stopped(shared: Theatre) -> None:
     """One by one, thousands of them would hold up the node for seconds, just when its leases end."""
-    ends: list[tuple[EndKind, bool]] = []
-    runs = runs_of(shared, lambda run, end: ends.append((end.kind, run.begun)))
+    settled: list[Any] = []
+    here = SimpleNamespace(
+        registry=SimpleNamespace(workers={"nap": Callee()}),
+        outbox=SimpleNamespace(put=settled.append),
+        clock=shared.clock,
+        unasked_hand_backs=UnaskedHandBacks(),
+    )
+    ender = JobEnder(cast("Any", here), cast("Any", SimpleNamespace(name="i")))
+    runs = runs_of(shared, ender.settle)
     for number in range(1, 101):
         runs.start(claimed(number))
     shared.puppet.begin()
     runs.stop_all()
-    assert ends == [(EndKind.DRAINED, False)] * 99, "their jobs have waited all the time"
+    handed_back = [(one.outcome.status, one.outcome.attempt, one.outcome.run_at) for one in settled]
+    assert handed_back == [(JobStatus.QUEUED, 0, 0.0)] * 99, "their jobs have waited all the time"
     assert [run.job.id for run in runs.active.values()] == ["job-1"], "it was asked to stop"
     assert [message for message in shared.puppet.said if not isinstance(message, Setup | Start)] == [
         Stop("job-1", 1, EndKind.DRAINED)
