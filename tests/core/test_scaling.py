@@ -179,6 +179,8 @@ class TestGoingDown:
 
     def test_a_large_step_ends_at_what_was_wanted_within_the_while(self) -> None:
         large, memory, current = pool(max_workers=2000), Memory(), 1000
+        first = decided(large, memory, current=current, busy_slots=0)
+        assert first.reason.endswith("; 100 fewer in 60 s if that lasts")
         for second in range(62):
             busy = Demand(busy=900.0 if second <= 30 else 0.0)
             decision = decided(large, memory, NOW + second, current=current, busy_slots=0, demand=busy)

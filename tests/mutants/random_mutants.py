@@ -55,7 +55,7 @@ def _line(text: str, number: int) -> str:
 def near(site: Site, known: CoverageMap) -> list[TestRecord]:
     """Return the tests for a site, the nearest first."""
     if not site.name and site.scope:
-        found = known.tests_of(site.file, [site.line])
+        found = known.tests_of(site.file, [_line_inside(site)])
     else:  # it is run when the module is imported, so the tests that use what it names or gives are near
         found = known.tests_of(site.file, _functions_named(site))
         found += [test for test in known.tests_of(site.file, [None]) if test not in found]
@@ -64,6 +64,14 @@ def near(site: Site, known: CoverageMap) -> list[TestRecord]:
     if found and _MAIN not in text_of(site.file):
         return found
     return list({test.test: test for test in (*_by_name(site.file, known), *found)}.values())
+
+
+def _line_inside(site: Site) -> int:
+    """Return the line of a site, or for a default value that of the first statement which gets it."""
+    for node in ast.walk(ast.parse(text_of(site.file))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.lineno <= site.line < node.body[0].lineno:
+            return node.body[min(1, len(node.body) - 1)].lineno
+    return site.line
 
 
 def _functions_named(site: Site) -> list[int]:
