@@ -108,6 +108,7 @@ def test_slots_that_have_not_started_are_part_of_the_growth() -> None:
     again = decided(current=5, busy_slots=2, queue_depth=50, memory=first.memory)
     assert (again.target, again.memory.added) == (5, 3)
     assert again.reason.endswith("3 more, counting 3 just added")
+    assert decided(current=5, busy_slots=2, queue_depth=120, memory=again.memory).target == 5, "half of it is there"
     deeper = decided(current=5, busy_slots=2, queue_depth=150, memory=again.memory)
     assert (deeper.target, deeper.memory.added) == (10, 8)
     assert deeper.reason.startswith("150 queued is above scale_up_threshold 20: 8 more, counting 3 just added")
