@@ -94,7 +94,7 @@ def _named(given: argparse.Namespace) -> int:
 
     def try_one(mutant: Mutant, bench: Bench) -> named_run.TriedNamed:
         there = before.get((mutant.file, mutant.name))
-        if there is not None and there.verdict == "killed" and not given.again:
+        if there is not None and named_run.is_done(mutant, there) and not given.again:
             return there
         tried = named_run.try_mutant(mutant, bench)
         journal.add(tried)

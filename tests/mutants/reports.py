@@ -43,7 +43,7 @@ def _part(title: str, mutants: Sequence[Mutant], results: Mapping[tuple[str, str
     yield "|---|---|---|---|"
     for one in mutants:
         by, seconds = results.get((one.file, one.name), ("**nothing**", 0.0))
-        yield f"| {one.name} | `{one.file}` | {_short(by)} | {seconds:.1f} s |"
+        yield f"| {one.name} | `{one.file}` | {short_name(by)} | {seconds:.1f} s |"
     yield ""
 
 
@@ -61,7 +61,7 @@ def _code(line: str) -> str:
     return f"`` {line} ``".replace("|", "\\|")
 
 
-def _short(test: str) -> str:
+def short_name(test: str) -> str:
     """Return the name of a test without its parameters; of a check of the conformance suite, the check."""
     name = test.rpartition("::")[2]
     if name.startswith("test_store[") and "-" in name:

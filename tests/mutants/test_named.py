@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.mutants import named_run
 from tests.mutants.judgements import judgements
 from tests.mutants.mutant import PACKAGE, Mutant
 from tests.mutants.named import NAMED
-from tests.mutants.named_run import PAGE
-from tests.mutants.reports import judged_rows
+from tests.mutants.reports import judged_rows, short_name
 from tests.store.conformance.suite import CHECKS
 
 CHECK_NAMES = {check.__name__.removeprefix("check_") for check in CHECKS}
@@ -45,13 +45,14 @@ def test_what_has_to_notice_a_mutant_exists(mutants: tuple[Mutant, ...], checkou
 
 
 def test_the_page_lists_every_named_mutant_with_what_killed_it() -> None:
-    rows = re.findall(r"^\| (.+) \| `(.+)` \| (.+) \| [\d.]+ s \|$", PAGE.read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| (.+) \| `(.+)` \| (.+) \| [\d.]+ s \|$", named_run.PAGE.read_text(), re.MULTILINE)
     assert [(name, file) for name, file, _ in rows] == [(mutant.name, mutant.file) for mutant in ALL]
-    assert [name for name, _, by in rows if by == "**nothing**"] == []
+    for mutant, (name, _, by) in zip(ALL, rows, strict=True):
+        assert by in map(short_name, named_run.tests_of(mutant)), f"{name}: it is killed by {mutant.noticed_by} now"
 
 
 def test_the_page_lists_every_random_mutant_that_was_judged_and_its_line_is_there() -> None:
-    page, judged = PAGE.read_text(), judgements()
+    page, judged = named_run.PAGE.read_text(), judgements()
     for mutants in (judged.equivalent, judged.harmless):
         for row in judged_rows(mutants):
             assert row in page
