@@ -148,7 +148,7 @@ async def test_one_that_could_not_start_leaves_no_lease_behind(stage: Stage) -> 
 
 
 @pytest.mark.parametrize("call", ["beat", "stats"])
-async def test_one_that_could_not_start_leaves_no_error_that_nobody_asks_for(
+async def test_one_that_could_not_start_leaves_no_error_that_is_never_read(
     stage: Stage, caplog: pytest.LogCaptureFixture, call: str
 ) -> None:
     app = stage.faulty_app()

@@ -31,7 +31,7 @@ NOTE_LABELS = """() => {
 CLOCK = re.compile(r"(\d\d):(\d\d)")
 
 
-def test_chart_tells_a_step_with_its_reason_where_the_mouse_is(chromium: Browser) -> None:
+def test_chart_shows_a_step_with_its_reason_where_the_mouse_is(chromium: Browser) -> None:
     context = chromium.new_context(viewport=WIDE, reduced_motion="reduce")
     app = WorkerOrchestrator("memory://")
     app.register_pool("images", max_workers=12)

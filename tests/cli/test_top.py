@@ -357,7 +357,7 @@ def test_it_lives(shop: Terminal, live: Live) -> None:
     assert live.end() == 0
 
 
-def test_p_stops_it_and_goes_on(live: Live) -> None:
+def test_p_pauses_and_resumes(live: Live) -> None:
     live.type("p")
     live.wait_for(b"paused; p resumes")
     assert live.frames(0.6) == 0 or live.frames(0.6) == 0, "one may have been under way"

@@ -117,7 +117,7 @@ class TestBreakers:
         assert (found.code, found.until) == ("breaker", None)
         assert "a probe of a is running" in found.why
 
-    def test_a_straggler_is_no_probe(self) -> None:
+    def test_a_straggler_is_not_a_probe(self) -> None:
         straggler = lane("a", running=1)
         straggler.newest_started_at = NOW - 2
         assert wait("b", self.known(straggler, until=NOW - 1)) is None
@@ -196,13 +196,13 @@ class TestTurn:
         assert self.held(lane("b", head=HEAD, enabled=False)) is None
         assert self.held(lane("b")) is None
 
-    def test_not_to_one_that_nobody_would_run(self) -> None:
+    def test_not_to_one_that_would_not_run(self) -> None:
         assert self.held(lane("b", head=HEAD), served={"p"}) is None
 
     def test_not_before_its_first_success(self) -> None:
         assert self.held(lane("b", head=HEAD), last_success=None) is None
 
-    def test_also_while_another_run_of_it_goes_on(self) -> None:
+    def test_also_while_another_run_of_it_continues(self) -> None:
         """Or b, which waits for all of them to end, would never find a moment without one."""
         assert self.held(lane("b", head=HEAD), running=1) == "turn"
 
@@ -234,10 +234,10 @@ class TestConflicts:
     def test_one_that_cannot_start_is_passed(self) -> None:
         assert self.held(lane("a", head=Head(1.0, "a1", 1.0), enabled=False)) is None
 
-    def test_one_that_nobody_would_run_is_passed(self) -> None:
+    def test_one_that_would_not_run_is_passed(self) -> None:
         assert self.held(lane("a", head=Head(1.0, "a1", 1.0)), served={"q"}) is None
 
-    def test_everything_that_holds_a_job_back_is_told(self) -> None:
+    def test_everything_that_holds_a_job_back_is_reported(self) -> None:
         known = facts(lane("a", running=1), lane("b", enabled=False), gates=[*self.gates])
         assert [found.code for found in explain("b", HEAD, known, NOW)] == ["disabled", "blocked"]
 

@@ -396,7 +396,7 @@ def test_a_backlog_behind_a_gate_names_the_gate_and_its_remedy(held: Gate, targe
     assert "more slots do not help" in problem.remedy, "one is free"
 
 
-def test_the_time_that_a_rate_limit_takes_for_the_queue_is_told() -> None:
+def test_the_time_that_a_rate_limit_takes_for_the_queue_is_reported() -> None:
     (problem,) = judge(pool(gate=gate("rate_limit", "send", per_second=5.0), **LATE), NOW).problems
     assert "the queue takes about 58 s at this rate" in problem.remedy
 

@@ -212,7 +212,7 @@ def test_a_good_name_is_kept(name: str) -> None:
     assert pool_config(name, {}).name == name
 
 
-def test_several_problems_are_told_at_once() -> None:
+def test_several_problems_are_reported_at_once() -> None:
     error = refusal("w", {"intervall": 5, "timeout_seconds": 0, "cron": "nope", "blocks": "b"})
     assert type(error) is ConfigurationError
     lines = str(error).splitlines()

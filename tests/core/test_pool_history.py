@@ -64,7 +64,7 @@ def test_what_ended_is_not_known_without_a_moment_before() -> None:
     assert (idle.completed, idle.wait_p95) == (0, None)
 
 
-def test_an_hour_keeps_the_busiest_pools_and_where_to_go_on() -> None:
+def test_an_hour_keeps_the_busiest_pools_and_where_to_continue() -> None:
     pools = {f"p{n}": PoolStats(completed=n) for n in range(MOST_POOLS + 20)}
     look = seen(NOW, **pools)
     hour = appended(Hour(7), look, Before(NOW - 60, {}), ended(look))

@@ -95,7 +95,7 @@ def test_returned_is_completed_and_kept_for_a_while() -> None:
 
 @pytest.mark.parametrize("kind", [EndKind.RAISED, EndKind.TIMED_OUT])
 @pytest.mark.parametrize(("attempt", "run_at"), [(1, NOW + 10), (2, NOW + 20)])
-def test_a_failed_attempt_is_tried_again_later_and_blames_nobody_yet(
+def test_a_failed_attempt_is_tried_again_later_and_blames_no_job_yet(
     kind: EndKind, attempt: int, run_at: float
 ) -> None:
     outcome = settled(kind, claimed(attempt))

@@ -226,7 +226,7 @@ def test_a_line_may_be_longer_than_a_piece(tmp_path: Path) -> None:
     assert [len(args[0][0]) for args in asked(lines, "leave")] == [3 * FIRST_PIECE_BYTES, 1]
 
 
-def test_when_the_disk_is_full_the_file_says_so_and_the_process_goes_on(
+def test_when_the_disk_is_full_the_file_says_so_and_the_process_continues(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     file = HistoryFile(tmp_path, str)

@@ -228,7 +228,7 @@ async def test_a_long_outage_does_not_fill_the_log(
     assert re.fullmatch(r"store: back after 60\d\.\d s", back)
 
 
-async def test_a_stale_end_is_refused_and_the_lost_instance_goes_on_under_a_new_name(
+async def test_a_stale_end_is_refused_and_the_lost_instance_continues_under_a_new_name(
     stage: Stage, clock: ManualClock
 ) -> None:
     act = Act()

@@ -917,7 +917,7 @@ async def test_all_that_died_together_are_suspects(shared: Theatre) -> None:
 
 
 @pytest.mark.usefixtures("shared")
-async def test_a_kill_from_outside_blames_nobody_unless_it_happens_again() -> None:
+async def test_a_kill_from_outside_blames_no_job_unless_it_happens_again() -> None:
     kills = KilledJobs()
     first = Theatre(kills=kills)
     for number in range(1, 21):
@@ -1000,7 +1000,7 @@ async def test_who_was_killed_for_want_of_memory_is_to_blame(alone: Theatre) -> 
     assert (alone.ends["job-1"].kind, alone.ends["job-1"].from_outside) == (EndKind.CRASHED, False)
 
 
-async def test_a_run_whose_end_goes_wrong_keeps_nobody_from_ending(shared: Theatre, tolerated: list[str]) -> None:
+async def test_a_run_whose_end_goes_wrong_keeps_no_other_from_ending(shared: Theatre, tolerated: list[str]) -> None:
     tolerated += ["cannot handle a RunEnded message", "cannot end job"]
 
     class Failing(Theatre):
@@ -1021,7 +1021,7 @@ async def test_a_run_whose_end_goes_wrong_keeps_nobody_from_ending(shared: Theat
     assert shared.gone == 1
 
 
-async def test_a_process_that_lost_its_lease_blames_nobody(alone: Theatre) -> None:
+async def test_a_process_that_lost_its_lease_blames_no_job(alone: Theatre) -> None:
     alone.runner.renewed(alone.clock.monotonic() + 10)
     alone.start(1)
     await alone.clock.advance(11)
@@ -1231,7 +1231,7 @@ async def test_a_process_that_leaves_or_is_being_ended_takes_no_runs(alone: Thea
     assert [stage.runner.open for stage in stages] == [False, False], "at once, not when it is gone"
 
 
-async def test_words_about_runs_that_have_ended_are_no_news(shared: Theatre) -> None:
+async def test_messages_about_ended_runs_are_ignored(shared: Theatre) -> None:
     shared.start(1)
     ended = RunEnded("job-1", 1, End(EndKind.RETURNED))
     shared.says(ended, ended, RunEnded("job-9", 9, End(EndKind.RETURNED)), RunEnded("job-1", 7, End(EndKind.RAISED)))
@@ -1239,7 +1239,7 @@ async def test_words_about_runs_that_have_ended_are_no_news(shared: Theatre) -> 
     assert shared.runner.served == 1
 
 
-async def test_a_run_that_goes_on_is_not_handed_back_before_its_process_is_gone(shared: Theatre) -> None:
+async def test_a_run_that_continues_is_not_handed_back_before_its_process_is_gone(shared: Theatre) -> None:
     for run in (shared.start(1), shared.start(2)):
         run.stopped_as = EndKind.DRAINED
         shared.runner.stop(run)

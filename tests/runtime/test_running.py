@@ -336,7 +336,7 @@ async def test_a_coroutine_that_ends_well_after_its_timeout_has_timed_out_all_th
     assert job.error == "timed out after 10 s"
 
 
-async def test_a_thread_is_failed_at_once_at_its_timeout_and_others_go_on(stage: Stage, clock: ManualClock) -> None:
+async def test_a_thread_is_failed_at_once_at_its_timeout_and_others_continue(stage: Stage, clock: ManualClock) -> None:
     app = stage.app(max_concurrent=2)
     hatch, seen = Hatch(), []
 
@@ -505,7 +505,7 @@ async def test_a_waiting_job_is_cancelled_at_once(stage: Stage) -> None:
     assert act.started == 1
 
 
-async def test_a_cancelled_run_is_no_failure_of_its_worker(stage: Stage) -> None:
+async def test_a_cancelled_run_is_not_a_failure_of_its_worker(stage: Stage) -> None:
     act = Act()
     app = stage.app()
     worker = app.register_worker("act", act, execution_mode="triggered", max_consecutive_failures=1)
@@ -521,7 +521,9 @@ async def test_a_cancelled_run_is_no_failure_of_its_worker(stage: Stage) -> None
 # ── payloads that do not fit ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_bytes_that_do_not_fit_go_to_the_dead_letters_and_stop_nobody(stage: Stage, clock: ManualClock) -> None:
+async def test_bytes_that_do_not_fit_go_to_the_dead_letters_and_stop_nothing_else(
+    stage: Stage, clock: ManualClock
+) -> None:
     app = stage.app(max_concurrent=1)
 
     @app.task(max_consecutive_failures=1)

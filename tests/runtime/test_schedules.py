@@ -94,7 +94,7 @@ async def test_a_loop_begins_again_when_it_has_ended(stage: Stage, clock: Manual
         await act.finish()
 
 
-async def test_a_loop_that_fails_goes_on(stage: Stage, clock: ManualClock) -> None:
+async def test_a_loop_that_fails_continues(stage: Stage, clock: ManualClock) -> None:
     act = Act()
     app = stage.app()
     app.register_worker("act", act, execution_mode="continuous", max_retries=0)

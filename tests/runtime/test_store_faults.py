@@ -310,7 +310,7 @@ async def test_ends_are_written_in_batches_and_in_order(stage: Stage, clock: Man
     assert stage.faults.calls["finish"] - before == 2
 
 
-async def test_progress_that_cannot_be_written_harms_nobody(stage: Stage, clock: ManualClock) -> None:
+async def test_progress_that_cannot_be_written_harms_nothing_else(stage: Stage, clock: ManualClock) -> None:
     act = Act()
     app = stage.faulty_app()
     worker = app.register_worker("act", act, execution_mode="triggered")
@@ -329,7 +329,7 @@ async def test_progress_that_cannot_be_written_harms_nobody(stage: Stage, clock:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_corrupt_records_in_the_store_stop_nobody(stage: Stage, clock: ManualClock, kind: str) -> None:
+async def test_corrupt_records_in_the_store_stop_nothing_else(stage: Stage, clock: ManualClock, kind: str) -> None:
     body = {damage.name: damage.body for damage in damages(kind)}.get("invalid UTF-8 inside", b"\xa1\xff")
     app = stage.app()
     runs: Counter[str] = Counter()

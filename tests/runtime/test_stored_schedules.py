@@ -73,7 +73,7 @@ async def test_a_schedule_is_put_changed_paused_and_deleted_while_everything_run
     assert names == ["schedule.put", "schedule.put", "schedule.paused", "schedule.resumed", "schedule.deleted"]
 
 
-async def test_a_schedule_that_is_put_again_goes_on_where_it_was(stage: Stage, clock: ManualClock) -> None:
+async def test_a_schedule_that_is_put_again_continues_where_it_was(stage: Stage, clock: ManualClock) -> None:
     app, done = stage.app(), list[str]()
     sync = syncing(app, done)
     await app.start()

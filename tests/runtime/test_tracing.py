@@ -375,7 +375,7 @@ print([name for name in sys.modules if name.startswith("opentelemetry.")])
 
 
 @pytest.mark.parametrize("first", ['sys.modules["opentelemetry"] = None', ""], ids=["not there", "not used"])
-def test_where_nobody_traces_nothing_is_imported(first: str) -> None:
+def test_without_tracing_nothing_is_imported(first: str) -> None:
     ended = subprocess.run(
         [sys.executable, "-c", UNTRACED.format(first=first)], text=True, capture_output=True, check=True, timeout=50
     )

@@ -85,7 +85,7 @@ async def test_bytes_of_a_job_in_the_log_of_redis(on_redis: Store, valkey_server
     within(await cost_of_a_job(on_redis, logged), *REDIS_LOG_BYTES)
 
 
-async def test_a_job_is_no_key_of_its_own_on_redis(on_redis: Store, valkey_server: Server) -> None:
+async def test_a_job_has_no_key_of_its_own_on_redis(on_redis: Store, valkey_server: Server) -> None:
     await add(on_redis, job("warm"))
     keys = int(valkey_server.ask("DBSIZE"))
     await add(on_redis, *(job(f"{n}") for n in range(JOBS)))

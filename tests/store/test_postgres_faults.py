@@ -358,7 +358,7 @@ async def rings_again(other: Store, bell: Bell) -> None:
     await bell.wait()
 
 
-async def test_a_restart_while_nobody_calls_goes_unnoticed(server: Server) -> None:
+async def test_a_restart_between_calls_goes_unnoticed(server: Server) -> None:
     store = PostgresStore(server.url, namespace=uuid4().hex)
     await store.open()
     await add(store, job("1"))

@@ -195,7 +195,7 @@ async def test_a_silent_store_delays_the_end_of_a_node_by_twenty_seconds_at_most
 
 @pytest.mark.soak
 @pytest.mark.timeout(180)
-async def test_a_node_goes_on_after_one_timeout_when_its_connections_were_forgotten(proxy: Proxy) -> None:
+async def test_a_node_continues_after_one_timeout_when_its_connections_were_forgotten(proxy: Proxy) -> None:
     url = url_of(proxy).removesuffix("&connect_timeout=2")
     app = WorkerOrchestrator(url, namespace=uuid4().hex)
     ran = asyncio.Event()

@@ -144,7 +144,7 @@ async def test_a_folder_that_cannot_be_written(store: SqliteStore) -> None:
             await refused(f"{locked}/shiftwork.db", StoreUnavailableError, "Permission denied")
 
 
-async def test_a_file_that_is_no_database(path: str) -> None:
+async def test_a_file_that_is_not_a_database(path: str) -> None:
     write(path, b"This is not a database. " * 100)
     await refused(path, CorruptStoreError, "not a database")
 

@@ -135,7 +135,7 @@ async def test_an_operate_token_may_do_everything(web: Web) -> None:
     ],
     ids=str,
 )
-async def test_a_page_of_somebody_elses_changes_nothing(web: Web, headers: dict[str, str]) -> None:
+async def test_a_foreign_page_changes_nothing(web: Web, headers: dict[str, str]) -> None:
     async with web.client() as client:
         for route in ROUTES:
             if route.method == "POST":
@@ -143,14 +143,14 @@ async def test_a_page_of_somebody_elses_changes_nothing(web: Web, headers: dict[
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
-async def test_a_page_of_somebody_elses_keeps_us_not_even_busy(web: Web, site: str) -> None:
+async def test_a_foreign_page_does_not_even_keep_us_busy(web: Web, site: str) -> None:
     async with web.client() as client:
         for route in guarded("GET"):
             assert await ask(client, route, **{"Sec-Fetch-Site": site}) == 403, route.path
         assert (await client.get("http://127.0.0.1:8421/metrics", headers={"Sec-Fetch-Site": site})).status_code == 403
 
 
-async def test_a_form_of_somebody_elses_changes_nothing(web: Web) -> None:
+async def test_a_foreign_form_changes_nothing(web: Web) -> None:
     """Whatever a page can send without asking first is not JSON."""
     async with web.client() as client:
         for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""):

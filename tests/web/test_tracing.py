@@ -33,7 +33,7 @@ async def _added(web: Web, *headers: tuple[str, str]) -> str | None:
         ([("traceparent", "nonsense")], None),
     ],
 )
-async def test_a_job_carries_the_callers_trace_also_where_nobody_traces(
+async def test_a_job_carries_the_callers_trace_even_without_tracing(
     web: Web, monkeypatch: pytest.MonkeyPatch, headers: list[tuple[str, str]], carried: str | None
 ) -> None:
     monkeypatch.delitem(sys.modules, "opentelemetry.trace")

@@ -155,7 +155,7 @@ CORE_JOBS: Final = table(
         "transitions.py",
         "        attempt=0,\n",
         "",
-        ("tests/core/test_transitions_by_people.py::test_a_requeued_job_begins_anew",),
+        ("tests/core/test_transitions_by_people.py::test_a_requeued_job_starts_over",),
     ),
     Mutant(
         "a failure releases what needs a success",
