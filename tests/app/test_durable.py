@@ -448,7 +448,7 @@ async def test_a_dead_job_that_a_person_retries_continues_behind_its_steps(
         assert ran == ["first", "second"]
 
 
-async def test_steps_that_changed_since_are_refused_in_words_and_run_nothing(
+async def test_steps_that_changed_since_are_refused_with_a_reason_and_run_nothing(
     app: WorkerOrchestrator, ran: list[str]
 ) -> None:
     order = ["charge", "mail"]

@@ -313,7 +313,7 @@ async def test_a_job_that_takes_results_keeps_its_arguments_when_it_is_retried(a
         assert await flow.result(DEADLINE) == 3.5
 
 
-async def test_a_payload_without_a_place_for_the_result_is_dead_in_words_and_stops_nothing(
+async def test_a_payload_without_a_place_for_the_result_is_dead_with_a_reason_and_stops_nothing(
     app: WorkerOrchestrator,
 ) -> None:
     @app.task

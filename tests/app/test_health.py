@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from shiftwork.core.model.event import Event
 
 
-async def test_a_problem_is_said_once_and_taken_back_once(stage: Stage, clock: ManualClock) -> None:
+async def test_a_problem_is_reported_once_and_so_is_its_end(stage: Stage, clock: ManualClock) -> None:
     heard: list[Event] = []
     app = stage.app()
     app.register_worker("w", lambda: None, execution_mode="triggered")

@@ -236,7 +236,7 @@ async def test_a_format_that_does_not_fit_harms_nothing_else(stage: Stage, caplo
     assert [line.message for line in (await job.refresh()).logs] == ["%d %s (1,)"]
 
 
-async def test_who_logs_is_the_function(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_function_is_named_as_the_one_that_logs(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     app = stage.app()
 

@@ -268,7 +268,7 @@ async def test_a_schedule_continues_in_the_pool_that_its_worker_has_moved_to(sta
 # ── triggering ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_of_those_who_trigger_a_worker_at_once_one_does(stage: Stage) -> None:
+async def test_of_callers_that_trigger_a_worker_at_once_one_succeeds(stage: Stage) -> None:
     act = Act()
     app = stage.app()
     app.register_worker("act", act, cron="0 0 1 1 *")
@@ -286,7 +286,7 @@ async def test_of_those_who_trigger_a_worker_at_once_one_does(stage: Stage) -> N
         assert await again
 
 
-async def test_a_worker_is_triggered_here_when_those_who_serve_its_pool_do_not_know_it(stage: Stage) -> None:
+async def test_a_worker_is_triggered_here_if_processes_that_serve_its_pool_do_not_know_it(stage: Stage) -> None:
     act = Act()
     there, here = stage.app(), stage.app()
     there.register_worker("other", Act(), execution_mode="triggered")

@@ -303,7 +303,7 @@ def test_names_are_the_functions_or_given() -> None:
     assert app.task(name="work")(nothing).name == "work"
 
 
-async def test_the_registered_workers_and_pools_are_known_to_everybody(stage: Stage) -> None:
+async def test_the_registered_workers_and_pools_are_known_everywhere(stage: Stage) -> None:
     app = stage.app()
     app.register_pool("mail")
     app.register_worker("send", nothing, pool="mail")

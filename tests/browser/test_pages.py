@@ -211,7 +211,7 @@ def test_events_are_shown_with_their_reason(watched: Watched) -> None:
     expect(page.get_by_role("listitem").filter(has_text="sync-warehouse")).to_contain_text("runs in a row failed")
 
 
-def test_unknown_things_are_said_to_be_unknown(watched: Watched) -> None:
+def test_unknown_things_are_shown_as_unknown(watched: Watched) -> None:
     watched.expects(HTTPStatus.NOT_FOUND)
     page = watched.open("nowhere")
     expect(page.get_by_text("This page does not exist")).to_be_visible()
@@ -219,7 +219,7 @@ def test_unknown_things_are_said_to_be_unknown(watched: Watched) -> None:
     expect(page.get_by_role("alert")).to_contain_text("fetch-prices")
 
 
-def test_failed_question_is_said_and_can_be_asked_again(watched: Watched) -> None:
+def test_failed_request_is_shown_and_can_be_repeated(watched: Watched) -> None:
     watched.expects(HTTPStatus.SERVICE_UNAVAILABLE)
     page = watched.page
     broken = {"title": "Store is away", "detail": "nobody answers at its address"}

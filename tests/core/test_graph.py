@@ -33,7 +33,7 @@ def test_the_example_of_the_pattern() -> None:
     }
 
 
-def test_blocking_is_symmetric_sorted_and_said_once() -> None:
+def test_blocking_is_symmetric_sorted_and_named_once() -> None:
     gates = compile_gates(workers(a={"blocks": ["c", "b"]}, b={"blocks": ["a"]}, c={}))
     assert {name: gate.conflicts for name, gate in gates.items()} == {"a": ("b", "c"), "b": ("a",), "c": ("a",)}
 

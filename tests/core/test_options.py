@@ -33,11 +33,11 @@ def refusal(name: str, options: dict[str, Any]) -> ConfigurationError:
     return raised.value
 
 
-def test_nothing_said_is_the_documented_policy() -> None:
+def test_the_defaults_are_the_documented_policy() -> None:
     assert worker_config("fetch", {}) == WorkerConfig(name="fetch")
 
 
-def test_everything_said_is_kept() -> None:
+def test_every_given_option_is_kept() -> None:
     said: dict[str, Any] = {
         "execution_mode": "scheduled",
         "cron": "0 3 * * MON-FRI",
@@ -232,7 +232,7 @@ class TestModes:
         config = worker_config("w", {"execution_mode": "continuous"})
         assert (config.interval_seconds, config.timeout_seconds, config.keep_completed_seconds) == (0.0, None, 3600.0)
 
-    def test_what_is_said_of_a_continuous_worker_wins(self) -> None:
+    def test_the_options_of_a_continuous_worker_win(self) -> None:
         said = {"interval_seconds": 0, "timeout_seconds": 5, "keep_completed_seconds": 7}
         config = worker_config("w", {"execution_mode": CONTINUOUS, **said})
         assert (config.interval_seconds, config.timeout_seconds, config.keep_completed_seconds) == (0.0, 5.0, 7.0)
@@ -331,7 +331,7 @@ def test_type_checkers_know_every_part_with_its_default(kind: type[Struct]) -> N
 class TestPools:
     """Pools are checked like workers."""
 
-    def test_nothing_said_is_the_documented_policy(self) -> None:
+    def test_the_defaults_are_the_documented_policy(self) -> None:
         assert pool_config("p", {}) == PoolConfig(name="p")
 
     def test_every_field_of_the_config_is_an_option(self) -> None:
@@ -438,7 +438,7 @@ class TestRates:
         max_size=4,
     )
 )
-def test_whatever_is_said_is_kept_or_refused_with_a_configuration_error(options: dict[str, Any]) -> None:
+def test_every_option_is_kept_or_refused_with_a_configuration_error(options: dict[str, Any]) -> None:
     with suppress(ConfigurationError):
         config = worker_config("w", options)
         assert config.interval_seconds >= 0

@@ -212,7 +212,7 @@ def test_an_hour_of_an_old_leader_is_continued() -> None:
     assert (hour.workers["resize"].completed, hour.workers["resize"].minutes[0].completed) == (30, 10)
 
 
-def test_marks_that_were_counted_under_an_old_leader_are_of_no_single_minute() -> None:
+def test_marks_counted_under_an_old_leader_belong_to_no_single_minute() -> None:
     hour = by_old_leader(100)
     stats = {"resize": WorkerStats(completed=110, run_seconds=22.0, marks={"r0.2s": 60})}
     sample = Sample(NOW + 60, {"p": PoolStats(completed=110)}, {}, {}, stats)

@@ -208,7 +208,7 @@ async def test_what_the_process_remembers_needs_no_store_and_goes_first(stage: S
     assert len(told.at) == 25
 
 
-async def test_where_nobody_leads_the_long_chart_shows_what_this_process_saw(stage: Stage, clock: ManualClock) -> None:
+async def test_without_a_leader_the_long_chart_shows_what_this_process_saw(stage: Stage, clock: ManualClock) -> None:
     await note(StatsRecorder(stage.store, clock, lambda: True), clock, times=3)
     history = _history(stage)
     for _ in range(40):

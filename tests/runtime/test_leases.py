@@ -189,7 +189,7 @@ async def test_another_node_leads_soon_after_the_leader_stopped_or_vanished(stag
 # ── a process is cut off from the store ──────────────────────────────────────────────────────────────────────────────
 
 
-async def test_who_cannot_renew_stops_its_jobs_before_the_lease_can_have_ended(
+async def test_a_node_that_cannot_renew_stops_its_jobs_before_the_lease_can_have_ended(
     stage: Stage, clock: ManualClock
 ) -> None:
     act = Act()

@@ -94,7 +94,7 @@ def test_a_store_that_flickers_does_not_fill_the_log(
     assert len(caplog.messages) == 3, "one that lasts is worth a line"
 
 
-def test_a_caller_that_is_told_by_the_error_is_known_to_health_alone(
+def test_a_caller_that_gets_the_error_is_known_to_health_alone(
     outages: OutageLog, caplog: pytest.LogCaptureFixture
 ) -> None:
     outages.failed(ADDS, FULL, quietly=True)

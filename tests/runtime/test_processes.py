@@ -224,7 +224,7 @@ def dead(subject: str) -> Event:
 
 
 @pytest.mark.parametrize("words", [b"\x05\x00\x00\x00hello", b"\xff\xff\xff\xff", b"\x01\x00\x00\x00\xc1"])
-async def test_whoever_talks_nonsense_is_hung_up_on(words: bytes) -> None:
+async def test_a_process_that_talks_nonsense_is_disconnected(words: bytes) -> None:
     ours, theirs = socket.socketpair()
     gone = asyncio.Event()
     received: list[ProcessFrame] = []
@@ -732,7 +732,7 @@ async def test_of_those_that_wait_the_short_ones_come_first() -> None:
     assert ward.begun == ["job-1", "job-2", "job-4", "job-3"]
 
 
-async def test_those_who_wait_do_not_wait_for_a_nights_work() -> None:
+async def test_waiting_runs_do_not_wait_for_a_nights_work() -> None:
     ward = Ward()
     for number in range(1, 4):
         ward.take(number)
@@ -968,13 +968,13 @@ async def test_one_that_aborts_without_a_stack_has_probably_closed_too_much(shar
 
 
 @pytest.mark.parametrize(("status", "outside"), [(-9, True), (-6, False), (1, False)])
-async def test_who_was_killed_by_somebody_else_is_less_to_blame(alone: Theatre, status: int, *, outside: bool) -> None:
+async def test_a_process_killed_from_outside_is_less_to_blame(alone: Theatre, status: int, *, outside: bool) -> None:
     alone.start(1)
     alone.puppet.on_ended(status)
     assert (alone.ends["job-1"].kind, alone.ends["job-1"].from_outside) == (EndKind.CRASHED, outside)
 
 
-async def test_who_cut_itself_off_was_not_killed_from_outside(alone: Theatre) -> None:
+async def test_a_process_that_cut_itself_off_was_not_killed_from_outside(alone: Theatre) -> None:
     alone.start(1)
     alone.puppet.severed = "closed its connection"
     alone.puppet.kill()
@@ -993,7 +993,7 @@ async def test_a_payload_that_is_too_long_for_the_process_ends_its_job_alone(sha
     assert "it has 9 bytes; 8 are allowed; raise max_payload_bytes" in (shared.ends["job-1"].error or "")
 
 
-async def test_who_was_killed_for_want_of_memory_is_to_blame(alone: Theatre) -> None:
+async def test_a_process_killed_for_want_of_memory_is_to_blame(alone: Theatre) -> None:
     alone.start(1)
     alone.starved = 1
     alone.puppet.on_ended(-9)

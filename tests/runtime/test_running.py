@@ -467,7 +467,7 @@ async def test_a_thread_that_does_not_look_is_given_up_on_after_five_seconds(sta
     hatch.open()
 
 
-async def test_a_cancelled_thread_does_not_begin_the_coroutine_it_answers_with(stage: Stage) -> None:
+async def test_a_cancelled_thread_does_not_begin_the_coroutine_it_returns(stage: Stage) -> None:
     app = stage.app()
     hatch, began = Hatch(), []
 

@@ -135,7 +135,7 @@ async def test_an_enqueue_whose_answer_was_lost_can_be_repeated_under_its_id(sta
     assert scene.runs["work 1"] == 1
 
 
-async def test_a_failed_enqueue_is_said_and_adds_nothing(stage: Stage) -> None:
+async def test_a_failed_enqueue_is_reported_and_adds_nothing(stage: Stage) -> None:
     scene = Scene(stage.faulty_app())
     stage.faults.fail("add", error=StoreFullError("no room"))
     with pytest.raises(StoreFullError, match="no room"):
@@ -263,7 +263,7 @@ async def test_an_end_whose_answer_was_lost_counts_once(stage: Stage, clock: Man
     assert [problem["code"] for problem in (await app.get_health())["problems"]] == ["breaker_open", "dead_letters"]
 
 
-async def test_a_worker_that_was_disabled_unheard_is_said_to_be_disabled(stage: Stage, clock: ManualClock) -> None:
+async def test_a_worker_that_was_disabled_unheard_is_reported_as_disabled(stage: Stage, clock: ManualClock) -> None:
     heard: list[str] = []
     app = stage.faulty_app()
     act = Act()

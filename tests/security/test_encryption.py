@@ -177,7 +177,7 @@ async def test_what_jobs_carry_cannot_be_read_in_the_store(
     assert (MARK.encode() in dump) is not bool(keys)
 
 
-async def test_who_has_the_keys_reads_it_all() -> None:
+async def test_a_process_with_the_keys_reads_it_all() -> None:
     inner = MemoryStore()
     await live_through(sealed(inner, key_ring([OLD])))
     store = sealed(inner, key_ring([NEW, OLD]))

@@ -218,7 +218,7 @@ def test_faults_have_remedies(error: psycopg.Error, kind: type[StoreError], word
 # ── what is stored ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_nul_in_an_error_is_kept_in_words_and_in_an_id_refused(store: PostgresStore) -> None:
+async def test_a_nul_in_an_error_is_escaped_and_in_an_id_refused(store: PostgresStore) -> None:
     await add(store, job("1"))
     claimed = await claim_one(store, "1")
     await finish(store, succeeded(claimed, error="a\x00b"))

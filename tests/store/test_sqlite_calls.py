@@ -654,7 +654,7 @@ async def test_a_failing_quick_call_harms_itself_only(store: SqliteStore) -> Non
     await add(store, job("1"))
 
 
-def test_a_broken_service_answers_everybody() -> None:
+def test_a_broken_service_answers_every_caller() -> None:
     class Broken:
         closed = False
 

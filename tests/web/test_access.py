@@ -169,7 +169,7 @@ async def test_our_own_page_changes_things_also_behind_a_proxy(web: Web) -> None
         assert (await client.post("pools/images/resume", json={}, headers=passed_on)).status_code == 200
 
 
-async def test_a_browser_logs_in_shows_what_its_page_was_told_and_logs_out(web: Web) -> None:
+async def test_a_browser_logs_in_returns_its_csrf_token_and_logs_out(web: Web) -> None:
     token = await web.token("ada", "operate")
     async with web.client(**OUTSIDE, scheme="https") as client:
         assert (await client.post("login", json={"token": "sw_0_nonsense"})).status_code == 401

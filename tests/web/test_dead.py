@@ -99,7 +99,7 @@ async def test_jobs_are_queued_again_one_after_the_other(web: Web) -> None:
     assert due[0] <= web.app.control.now()
 
 
-async def test_at_a_high_rate_few_calls_say_it(web: Web) -> None:
+async def test_at_a_high_rate_a_few_calls_do_it(web: Web) -> None:
     await _bury(web, *(_dead(number) for number in range(1_000)))
     answer = await _bulk(web, "retry", {}, rate="1000/s")
     assert answer["changed"] == 1_000

@@ -82,7 +82,7 @@ async def test_the_store_is_read_once_for_all_viewers_and_not_at_all_without_any
     assert not [task for task in asyncio.all_tasks() if task.get_name() == "shiftwork live"]
 
 
-async def test_who_cannot_follow_is_let_go(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_listener_that_cannot_follow_is_dropped(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live_module, "MOST_WAITING_MESSAGES", 5)
     async with aclosing(web.site.live.stream(None)) as stream:
         await anext(stream)
@@ -121,7 +121,7 @@ async def test_whose_token_is_revoked_hears_no_more(web: Web) -> None:
             assert [piece async for piece in stream] == []
 
 
-async def test_who_comes_from_another_store_hears_what_happens_in_this_one(web: Web) -> None:
+async def test_a_listener_from_another_store_hears_what_happens_in_this_one(web: Web) -> None:
     await web.app.pause_pool("images")
     async with aclosing(web.site.live.stream(4_711)) as stream:
         listener = Listener(stream)

@@ -112,7 +112,7 @@ async def test_a_change_while_it_is_fetched_is_not_missed() -> None:
     assert [await before, await after, await shared.get()] == [1, 2, 2]
 
 
-async def test_who_gives_up_does_not_take_the_answer_from_others() -> None:
+async def test_a_caller_that_gives_up_does_not_take_the_answer_from_others() -> None:
     source = Source()
     source.gate.clear()
     shared = SharedAnswer(source.fetch, source.clock)

@@ -186,7 +186,7 @@ CRON: Final = {
 }
 
 
-def test_schedules_are_said_in_chinese(checkout: Path, tmp_path: Path) -> None:
+def test_schedules_are_worded_in_chinese(checkout: Path, tmp_path: Path) -> None:
     english = [cron_words(cron, "Asia/Shanghai") for cron in CRON]
     schedules = said(checkout, tmp_path, english)
     assert [one.removesuffix("Asia/Shanghai")[:-1] for one in schedules] == list(CRON.values())
@@ -199,14 +199,14 @@ FAULTS: Final = [
 ]
 
 
-def test_several_faults_at_once_are_said_in_chinese(checkout: Path, tmp_path: Path) -> None:
+def test_several_faults_at_once_are_worded_in_chinese(checkout: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as faults:
         timing(sentence("a schedule"), {"cron": "0 25 * * *", "timezone": "Shanghai"})
     [several] = said(checkout, tmp_path, [error_text(faults.value)])
     assert several.splitlines() == FAULTS
 
 
-def test_rejections_are_said_in_chinese(checkout: Path, tmp_path: Path) -> None:
+def test_rejections_are_worded_in_chinese(checkout: Path, tmp_path: Path) -> None:
     wrong: list[tuple[Any, Mapping[str, Any]]] = [
         (Annotated[int, Meta(ge=1)], {"value": 0}),
         (Annotated[str, Meta(min_length=1)], {"value": ""}),
@@ -225,7 +225,7 @@ def test_rejections_are_said_in_chinese(checkout: Path, tmp_path: Path) -> None:
         assert not re.search(r"[A-Za-z]{3,}", re.sub(r"`[^`]*`|'[^']*'", "", text)), text
 
 
-def test_a_server_that_cannot_be_reached_is_said_in_chinese(checkout: Path, tmp_path: Path) -> None:
+def test_a_server_that_cannot_be_reached_is_worded_in_chinese(checkout: Path, tmp_path: Path) -> None:
     away = error_text(unreachable(ConnectionRefusedError(), "127.0.0.1:6379"))
     assert said(checkout, tmp_path, [away]) == [
         "无法连接 127.0.0.1:6379 上的服务器：那里没有服务在监听。请启动服务器\uff0c或更正 URL 中的主机和端口。"

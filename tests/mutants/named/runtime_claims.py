@@ -100,7 +100,7 @@ RUNTIME_CLAIMS: Final = table(
         "outcomes/outbox.py",
         "                if repeated:\n",
         "                if repeated is None:\n",
-        ("tests/runtime/test_store_faults.py::test_a_worker_that_was_disabled_unheard_is_said_to_be_disabled",),
+        ("tests/runtime/test_store_faults.py::test_a_worker_that_was_disabled_unheard_is_reported_as_disabled",),
     ),
     Mutant(
         "a stale outcome counts as ours",

@@ -84,7 +84,7 @@ RUNTIME_RUNS: Final = table(
         "context/kept_steps.py",
         "if step.name != name and step.name != failed(name):",
         "if step.name == '':",
-        ("tests/app/test_durable.py::test_steps_that_changed_since_are_refused_in_words_and_run_nothing",),
+        ("tests/app/test_durable.py::test_steps_that_changed_since_are_refused_with_a_reason_and_run_nothing",),
     ),
     Mutant(
         "a stale run goes on to its next step",
