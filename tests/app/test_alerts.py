@@ -1,4 +1,4 @@
-"""Alerts: events reach an address, signed, however it misbehaves, and nobody has to wait for it."""
+"""Alerts: events reach an address, signed, however it misbehaves, and no job waits for it."""
 
 import base64
 import hashlib
@@ -27,7 +27,7 @@ SECRET = "between the two of us"
 
 
 class Receiver:
-    """A real HTTP server that answers as it is told, and then well."""
+    """A real HTTP server that responds as scripted, and then with success."""
 
     def __init__(self) -> None:
         self.answers: list[int] = []

@@ -1,4 +1,4 @@
-"""What people change while it runs: bounds of pools, nodes that shall be empty. And what cannot be had in place."""
+"""What people change while it runs: the bounds of pools, nodes to empty; and what is not possible in place."""
 
 from typing import TYPE_CHECKING, Any
 

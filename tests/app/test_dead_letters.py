@@ -1,4 +1,4 @@
-"""Dead letters: read why, mend, queue again, or discard; one by one and all that match."""
+"""Dead letters: read why, fix, queue again, or discard; one by one or all that match."""
 
 from typing import Any
 

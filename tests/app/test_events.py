@@ -1,4 +1,4 @@
-"""Events and hooks: what happens is kept, and told; a hook can harm nobody."""
+"""Events and hooks: what happens is kept and reported; a failing hook harms nothing else."""
 
 import asyncio
 

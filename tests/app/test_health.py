@@ -418,7 +418,7 @@ async def test_a_write_that_fails_is_a_problem_until_one_succeeds(stage: Stage, 
     assert await codes_of(app) == await codes_of(witness) == {"store_failing": "store"}
     with pytest.raises(StoreFullError):
         await worker.enqueue()
-    stage.faults.mend()
+    stage.faults.clear()
     await clock.advance(6)
     assert await codes_of(app) == {"store_failing": "store"}  # adding has not succeeded since
     await worker.enqueue()

@@ -1,4 +1,4 @@
-"""One namespace is one app: another one that starts there is told so, and harms nothing."""
+"""One namespace is one app: another one that starts there is rejected, and harms nothing."""
 
 import asyncio
 import gc
@@ -167,5 +167,5 @@ async def test_a_node_that_cannot_beat_does_not_start(stage: Stage) -> None:
     stage.faults.fail("beat")
     with pytest.raises(StoreUnavailableError, match="the store is away"):
         await app.start()
-    stage.faults.mend()
+    stage.faults.clear()
     await app.start()

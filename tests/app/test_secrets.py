@@ -1,4 +1,4 @@
-"""Secret arguments reach the function, and nobody else."""
+"""Secret arguments reach the function, and nothing else."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What a running job is doing, asked through the store: of a job here, of one that holds everything up, of nobody."""
+"""What a running job is doing, asked through the store: a job here, one that holds everything up, an unknown one."""
 
 import asyncio
 import os

@@ -87,7 +87,7 @@ def page(chromium: Browser) -> Iterator[Page]:
 
 @pytest.fixture
 def watched(page: Page, node: Site) -> Iterator[Watched]:
-    """A page of the node. The test fails if the console told an error, or if somebody else was asked for something."""
+    """A page of the node. The test fails if the console shows an error, or if another host is asked for something."""
     watched = Watched(page, node)
     yield watched
     watched.rest()

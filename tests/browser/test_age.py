@@ -39,7 +39,7 @@ def shop(server: Server) -> WorkerOrchestrator:
 
 
 def says_that_it_is_old(page: Page, cause: str) -> None:
-    """Whether the page says so within 10 s of the outage and a few more, with the cause, and looks like it."""
+    """Whether the page shows the outage and its cause, and looks like it, a few seconds after the first 10."""
     alert = page.get_by_role("alert").filter(has_text="No answer from the store")
     expect(alert).to_contain_text(re.compile(cause))
     expect(page.get_by_text(re.compile(r"This page shows the state of \d\d:\d\d:\d\d, .+ ago"))).to_be_visible()

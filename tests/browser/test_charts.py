@@ -27,7 +27,7 @@ NOTE_LABELS = """() => {
         return fillText.call(this, text, x, ...more);
     };
 }"""
-"""From now on, `window.labels` has what each chart has written since it was last cleared, and whether it fits."""
+"""From now on, `window.labels` has the labels that each chart drew since it was last cleared, and whether they fit."""
 CLOCK = re.compile(r"(\d\d):(\d\d)")
 
 

@@ -1,4 +1,4 @@
-"""Every page shows what there is, in both themes and on a phone, and is fit for everybody: axe finds nothing."""
+"""Every page shows what there is, in both themes and on a phone, and is accessible: axe finds nothing."""
 
 import re
 from collections.abc import Iterator
@@ -240,7 +240,7 @@ def test_failed_request_is_shown_and_can_be_repeated(watched: Watched) -> None:
 
 
 def test_no_style_or_script_stands_in_the_page(watched: Watched) -> None:
-    """A strict policy would not let it run, and the console would tell: see `Watched.wrong`."""
+    """A strict policy would not let it run, and the console would say so: see `Watched.wrong`."""
     page = watched.open("overview")
     with page.expect_response(lambda answer: answer.url == watched.site.address) as loaded:
         page.reload()

@@ -93,7 +93,7 @@ def dead(shop: Terminal) -> list[str]:
 
 
 def waiting(worker: str = "resize", **options: Any) -> str:
-    """A job that nobody runs."""
+    """A job that no node runs."""
 
     async def add(app: WorkerOrchestrator) -> str:
         return (

@@ -375,7 +375,7 @@ def test_s_sorts_the_pools(live: Live) -> None:
 
 
 def test_a_frame_that_the_store_does_not_renew_is_called_old(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The screen goes on saying how old it is while the store hangs, and the first answer ends that."""
+    """The screen keeps showing its age while the store hangs, until the first reply."""
     painted, answers, times = list[str](), asyncio.Queue[Glance](), [0.0]
 
     class Paper:

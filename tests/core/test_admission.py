@@ -90,7 +90,7 @@ class TestGates:
 
 
 class TestBreakers:
-    """An open breaker holds everybody back; a half-open one lets exactly one through."""
+    """An open breaker holds every job back; a half-open one lets exactly one through."""
 
     gates = (Gates(worker="a", breaker="smtp"), Gates(worker="b", breaker="smtp"), Gates(worker="c"))
 
@@ -177,7 +177,7 @@ class TestDependencies:
 
 
 class TestTurn:
-    """Once A has ended, whoever waited for it goes before its next run."""
+    """Once A has ended, workers that waited for it go before its next run."""
 
     gates = (Gates(worker="a", before=("b",), pool="p"), Gates(worker="b", after={"a": "done"}, pool="q"))
 
@@ -320,6 +320,6 @@ def test_a_rate_limit_is_never_exceeded_in_any_window(rate: RateLimit, bursts: l
 
 @given(st.builds(RateLimit, st.integers(1, 1000), st.floats(0.1, 1e5)))
 def test_a_rate_limit_is_nearly_reached(rate: RateLimit) -> None:
-    """Whoever starts whenever it is allowed gets at least nine tenths of the limit."""
+    """A worker that starts whenever it may gets at least nine tenths of the limit."""
     assert rate.seconds / rate.spacing >= 0.9 * rate.count
     assert rate.opens_at(0.0) <= 0.0

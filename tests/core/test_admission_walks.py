@@ -200,7 +200,7 @@ def test_every_job_whose_dependencies_have_run_comes_to_its_end(
 
 
 class TestNobodyStarves:
-    """Workers that begin anew whenever they end (several at a time, in both pools) do not keep one out that waits."""
+    """Workers that start again whenever they end (several at a time, in both pools) do not keep one out that waits."""
 
     longest = 5
 

@@ -1,4 +1,4 @@
-"""Which node runs what: within what it has, minimum first, nobody moved without need."""
+"""Which node runs what: within its resources, minimum first, nothing moved without need."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Pools over time: what a moment says, what is kept of an hour, and how moments are told in other steps."""
+"""Pools over time: what a moment holds, what is kept of an hour, and how moments are resampled."""
 
 from itertools import pairwise
 
@@ -80,7 +80,7 @@ def test_an_hour_keeps_the_busiest_pools_and_where_to_continue() -> None:
 
 
 def grown(at: float, jobs: int, **more: int) -> Sample:
-    """A pool and its worker after so many jobs of 0.2 s, with one more running and two queued."""
+    """A pool and its worker after this many jobs of 0.2 s, with one more running and two queued."""
     pool = PoolStats(
         queued=2, processing=1, completed=jobs, run_seconds=jobs * 0.2, marks={"r0.2s": jobs, "w0.005s": jobs}
     )

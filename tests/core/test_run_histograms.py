@@ -1,4 +1,4 @@
-"""What is counted of ended runs, and what the counts tell."""
+"""What is counted of ended runs, and what the counts mean."""
 
 from bisect import bisect_left
 from collections import Counter

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.needs("promtool")
 
 
 def firing(checkout: Path, folder: Path, alert: str, at: int, series: dict[str, str]) -> bool:
-    """Whether the alert fires after so many minutes, with these series."""
+    """Whether the alert fires after this many minutes, with these series."""
     file = folder / "test.yaml"
     tried = {
         "rule_files": [str(checkout / "deploy" / "grafana" / "alerts.yaml")],

@@ -78,7 +78,7 @@ def keda() -> jsonschema.Draft202012Validator:
 
 
 def default(option: str) -> Any:
-    """What `shiftwork run` does unless it is told otherwise."""
+    """What `shiftwork run` does by default."""
     return next(parameter.default for parameter in run.params if parameter.name == option)
 
 

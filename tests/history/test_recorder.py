@@ -33,7 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 async def run_some_jobs(app: WorkerOrchestrator) -> list[str]:
-    """A coroutine, a thread, a durable function and a job that fails, each with a value that nobody may see."""
+    """A coroutine, a thread, a durable function and a job that fails, each with a value that must not be recorded."""
     app.register_pool("threads", kind="thread", max_workers=2)
 
     @app.task

@@ -97,7 +97,7 @@ class World:
         assert (await self.store.finish(outcomes, now)).accepted == [True] * len(outcomes)
 
     async def pass_time(self, seconds: float, step: float) -> None:
-        """Let time pass for everybody alike."""
+        """Let time pass for all alike."""
         for _ in range(int(seconds / step) + 1):
             self.now += step
             await self.lead(0.0)
@@ -262,7 +262,7 @@ async def test_a_crash_between_cursor_and_job_fires_once(stage: Stage, clock: Ma
     await clock.advance(1)
     stage.faults.fail("add")
     await clock.advance(60)
-    stage.faults.mend()
+    stage.faults.clear()
     await clock.advance(10)
     assert (act.started, act.most) == (2, 1)
 

@@ -1,4 +1,4 @@
-"""Dependencies hold, conflicts never overlap, and nobody starves: end to end, in one process and in two."""
+"""Dependencies hold, conflicts never overlap, and no worker starves: end to end, in one process and in two."""
 
 import random
 from collections import Counter

@@ -1,4 +1,4 @@
-"""How hard a process works: what is told of it, and that it is told right."""
+"""How hard a process works: what is reported, and that it is right."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
@@ -139,7 +139,7 @@ async def test_what_its_processes_use_is_counted_as_the_nodes(
 
 
 async def test_a_blocked_loop_is_seen_from_elsewhere(tmp_path: Path) -> None:
-    """The loop of the program stands still; its pulse tells."""
+    """The loop of the program stands still; its pulse reports that."""
     url = f"sqlite:///{tmp_path}/shiftwork.db"
     app = WorkerOrchestrator(url, lease_seconds=3.0)
 

@@ -1,4 +1,4 @@
-"""One log of outages of the store: a line when it goes, a line when it is back, whoever calls it and however often."""
+"""One log of outages of the store: a line when it goes, a line when it is back, whatever calls it and however often."""
 
 import logging
 

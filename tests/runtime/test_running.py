@@ -54,7 +54,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], str]] = {
     "callable object": (PlainObject(), "plain object w"),
     "bound method": (PlainObject().method, "method w"),
     "lambda": (lambda ctx: f"lambda {ctx.name}", "lambda w"),
-    "lambda that answers with a coroutine": (lambda ctx: coroutine_function(ctx), "async w"),  # noqa: PLW0108
+    "lambda that returns a coroutine": (lambda ctx: coroutine_function(ctx), "async w"),  # noqa: PLW0108
     "nothing": (lambda: "nothing", "nothing"),
     "a default": (lambda ctx=None: f"default {ctx.name}", "default w"),
     "any number of arguments": (lambda *args: f"args {len(args)} {args[0].name}", "args 1 w"),
@@ -176,7 +176,7 @@ ENDINGS: dict[str, tuple[BaseException, str]] = {
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-@pytest.mark.parametrize("how", ["async def", "def", "def that answers with a coroutine"])
+@pytest.mark.parametrize("how", ["async def", "def", "def that returns a coroutine"])
 async def test_whatever_is_raised_fails_the_job_and_frees_its_place(stage: Stage, ending: str, how: str) -> None:
     error, text = ENDINGS[ending]
     app = stage.app(max_concurrent=1)
@@ -190,7 +190,7 @@ async def test_whatever_is_raised_fails_the_job_and_frees_its_place(stage: Stage
     functions: dict[str, Callable[..., Any]] = {
         "async def": raise_in_coroutine,
         "def": raise_in_thread,
-        "def that answers with a coroutine": lambda: raise_in_coroutine(),  # noqa: PLW0108
+        "def that returns a coroutine": lambda: raise_in_coroutine(),  # noqa: PLW0108
     }
     bad = app.register_worker("bad", functions[how], execution_mode="triggered", max_retries=0)
 

@@ -1,4 +1,4 @@
-"""Processes that cannot be started: when the next try is, and when people are told."""
+"""Processes that cannot be started: when the next try is, and when people hear of it."""
 
 import pytest
 

@@ -87,7 +87,7 @@ async def test_no_method_may_fail_for_a_while_and_harm_anything(
     await clock.advance(9)
     await outside.enqueue_many([again.call(n) for n in range(10, 20)])
     await clock.advance(1)
-    stage.faults.mend()
+    stage.faults.clear()
     before = scene.runs.copy()
     await clock.advance(60)
     assert await left_over(stage) == []
@@ -108,12 +108,12 @@ async def test_whatever_fails_whenever_everything_is_done_in_the_end(
     outside.register_pool("elastic")
     again = outside.register_worker("work", scene.do, execution_mode="triggered", pool="elastic")
     for n in range(30):
-        stage.faults.mend()
+        stage.faults.clear()
         for method in chance.sample(METHODS, 6):
             stage.faults.fail(method, kind=chance.choice(["before", "after"]), times=chance.randint(1, 4))
         await outside.enqueue_many([again.call(n)])
         await clock.advance(chance.choice([0.1, 1, 3]))
-    stage.faults.mend()
+    stage.faults.clear()
     await clock.advance(90)
     assert await left_over(stage) == []
     processing = await stage.store.find(JobFilter(status=(JobStatus.PROCESSING,)))
@@ -140,7 +140,7 @@ async def test_a_failed_enqueue_is_reported_and_adds_nothing(stage: Stage) -> No
     stage.faults.fail("add", error=StoreFullError("no room"))
     with pytest.raises(StoreFullError, match="no room"):
         await scene.app.enqueue_many([scene.work.call(1), scene.work.call(2)])
-    stage.faults.mend()
+    stage.faults.clear()
     assert await scene.app.find_jobs() == []
 
 
@@ -303,7 +303,7 @@ async def test_ends_are_written_in_batches_and_in_order(stage: Stage, clock: Man
     for future in act.waiting:
         future.set_result(None)
     await clock.advance(1)
-    stage.faults.mend()
+    stage.faults.clear()
     before = stage.faults.calls["finish"]
     await clock.advance(1)
     assert set(await statuses(jobs)) == {"completed"}

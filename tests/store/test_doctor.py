@@ -27,7 +27,7 @@ from tests.store.servers.redis import DURABLE, Server, binary, required
 
 
 class Report:
-    """What the doctor says of a store at which nobody works."""
+    """What the doctor says of a store that no node uses."""
 
     def __init__(self, url: str) -> None:
         ended = CliRunner().invoke(main, ["doctor", "--store", url, "--json"])

@@ -113,7 +113,7 @@ async def move(source: Store, destination: Store) -> Moved:
 
 
 async def numbers_of(store: Store) -> tuple[dict[str, PoolStats], dict[str, WorkerStats]]:
-    """The numbers, without the totals of workers, which begin anew in another store."""
+    """The numbers, without the totals of workers, which start from zero in another store."""
     stats = await store.stats(NOW)
     anew = {"completed": 0, "failed": 0, "died": 0, "run_seconds": 0.0}
     present = {name: replace(one, **anew) for name, one in stats.workers.items()}
@@ -522,7 +522,7 @@ async def test_another_part_than_its_own_is_refused(
 
 
 async def _interrupt(source: Store, destination: Store, monkeypatch: pytest.MonkeyPatch, *, after: int) -> None:
-    """Begin a move that ends after so many pages."""
+    """Begin a move that ends after this many pages."""
     genuine, calls = destination.restore, count()
 
     async def restore(jobs: Sequence[JobRecord], now: float) -> None:

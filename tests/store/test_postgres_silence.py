@@ -91,7 +91,7 @@ async def test_every_call_to_a_silent_server_fails_soon_and_works_once_it_answer
 async def test_one_connection_that_is_forgotten_on_the_way_costs_one_call(
     store: PostgresStore, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As a firewall does that has lost its table: old connections are silent for ever, new ones work."""
+    """Like a firewall that has lost its table: old connections are silent forever, new ones work."""
 
     async def in_transaction() -> None:
         async with store.transaction() as transaction:

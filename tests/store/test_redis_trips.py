@@ -271,7 +271,7 @@ def sent_by(server: Server) -> int:
 
 
 async def test_the_jobs_of_a_key_are_found_at_once_among_very_many(store: Store, valkey_server: Server) -> None:
-    """Whoever explains a job asks for them: without the index of the key, each of a long queue is looked at."""
+    """An explanation of a job asks for them: without the index of the key, each of a long queue is looked at."""
     await add(store, *(job(f"{n:05}", key=f"{n % 500}") for n in range(6_000)))
     [running] = await claim(store, 1)
     wanted = JobFilter(worker="w", key="0", status=(JobStatus.PROCESSING, JobStatus.QUEUED), limit=100)

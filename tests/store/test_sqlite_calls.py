@@ -435,7 +435,7 @@ class SteadyReader(threading.Thread):
 
 
 async def write_beside_readers(path: str, *, logs: int) -> int:
-    """Write so many times as much as the log may hold; return how large it was, at most, compared with that."""
+    """Write this many times what the log may hold; return its largest size as a multiple of that."""
     store = SqliteStore(path)
     await store.open()
     readers = [SteadyReader(path) for _ in range(2)]

@@ -150,7 +150,7 @@ async def test_other_processes_still_wake_this_one(store: SqliteStore, path: Pat
 
 
 async def test_a_node_continues_with_the_new_file(path: Path) -> None:
-    """What runs goes on, what is enqueued into the new file runs, and people are told."""
+    """What runs continues, what is enqueued into the new file runs, and an event reports it."""
     app, client = (WorkerOrchestrator(f"sqlite:///{path}", tick_interval=0.5) for _ in range(2))
     begun, go_on, ran = asyncio.Event(), asyncio.Event(), list[str]()
 

@@ -1,6 +1,6 @@
-"""Stores that version 1 of the schema has written: they are upgraded without loss, or rejected in words.
+"""Stores that version 1 of the schema has written: they are upgraded without loss, or rejected with a reason.
 
-The files in version1/ were written by that version, in two namespaces, of which one is encrypted.
+The files in version1/ were written by that version, in two namespaces, one of them encrypted.
 """
 
 import asyncio

@@ -245,7 +245,7 @@ class Storm:
         await eventually(self.nodes, within=120, failure=self._logs)
 
     async def _rest(self, app: WorkerOrchestrator, store: Store) -> None:
-        """Let no schedule fire any more, and wait until no job is left."""
+        """Stop all schedules, and wait until no job is left."""
         self._until = time.time() - LATE_SECONDS
 
         async def is_quiet() -> bool:

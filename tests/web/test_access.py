@@ -21,7 +21,7 @@ def guarded(method: str | None = None) -> Iterator[Route]:
 
 
 async def ask(client: AsyncClient, route: Route, **headers: str) -> int:
-    """Ask for something that does not exist: whoever is let in gets as far as 400, 404 or 200."""
+    """Ask for something that does not exist: an authenticated visitor gets as far as 400, 404 or 200."""
     path = route.path.replace("{", "").replace("}", "").removeprefix("/")
     content = None if route.method == "GET" else b"{}"
     response = await client.request(route.method, path, content=content, headers=JSON | headers)

@@ -18,7 +18,7 @@ DEADLINE = 30.0
 
 
 class Listener:
-    """Somebody who reads a stream, piece by piece."""
+    """A client that reads a stream, piece by piece."""
 
     def __init__(self, stream: AsyncIterator[bytes]) -> None:
         self._stream = stream

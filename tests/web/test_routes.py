@@ -233,7 +233,7 @@ async def test_a_signal_that_finds_no_room_is_a_conflict(web: Web, monkeypatch: 
 async def test_a_search_that_no_index_answers_stops_in_time_and_continues(
     web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every match is told once, also those that were created at the very instant between two stretches of time."""
+    """Every match is listed once, even if it was created at the very instant between two stretches of time."""
     store, now = await web.app.control.store.open(), web.app.control.now()
     ages = [-5.0, 0.0, 1.0, 300.0, 300.0, 301.0, 2_700.0, 2_750.0, 2_999.0, 3_001.0]
     await store.restore([_dead(n, now - age, "needle" if n % 4 else "hay") for n, age in enumerate(ages)], now)
@@ -609,7 +609,7 @@ async def test_the_stack_of_a_running_job_is_shown_and_that_is_recorded(open_web
 
 
 async def test_what_was_changed_is_seen_at_once(web: Web) -> None:
-    """The overview is shared for a second, but never shown to somebody who has just changed it."""
+    """The overview is shared for a second, but never shown to a visitor who has just changed it."""
     assert (await web.get("overview"))["counts"]["disabled"] == 0
     await web.post("workers/fetch/disable")
     assert (await web.get("overview"))["counts"]["disabled"] == 1

@@ -1,4 +1,4 @@
-"""Tokens over HTTP: nobody gets further by one than they came, and the doctor."""
+"""Tokens over HTTP: none gives more rights than its maker has. And the doctor."""
 
 from math import inf
 from typing import Any

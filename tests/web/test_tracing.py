@@ -1,4 +1,4 @@
-"""A job that is added over HTTP continues the trace of whoever asked."""
+"""A job that is added over HTTP continues the trace of its caller."""
 
 import sys
 

@@ -41,7 +41,7 @@ MAKERS: Final = {"sentence", "say", "series"}
 NOT_LITERAL: Final = {
     *("sentences", "core/words", "core/schedules/cron_sentences", "core/values/misfits"),
 }
-"""Where templates come from a table, all of which are below."""
+"""Where templates come from a table; all of them are below."""
 FROM_TABLES: Final = {
     *CRON_PHRASES,
     *MISFITS,
