@@ -231,7 +231,7 @@ def test_what_cannot_be() -> None:
     with pytest.raises(ConfigurationError, match="a list of events"):
         app.alert("https://host/", events="job.dead", secret=SECRET)
     for secret in ("whsec_no!", "whsec_", "whsec_=="):
-        with pytest.raises(ConfigurationError, match="must go on in base64"):
+        with pytest.raises(ConfigurationError, match="must continue in base64"):
             app.alert("https://host/", events=["*"], secret=secret)
     with pytest.raises(ConfigurationError, match='not "json", "slack" or a function'):
         app.alert("https://host/", events=["*"], format="teams")  # type: ignore[arg-type]

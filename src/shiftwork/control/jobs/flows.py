@@ -171,7 +171,7 @@ class FlowCommands:
         *,
         seconds: float = inf,
     ) -> FlowsPage:
-        """Return the newest flows that match, as far as a search finds them within so many seconds."""
+        """Return the newest flows that match, as far as a search finds them within this many seconds."""
         return await search_flows(await self._access.open(), wanted, behind, limit, seconds)
 
     async def get(self, flow_id: str) -> Flow[Any]:

@@ -368,7 +368,7 @@ class Rewrite(Struct, frozen=True):
 
 
 def begun(job: JobRecord, size: int) -> JobRecord:
-    """Return the job as lists have it: with no more than so many bytes of its payload and its result."""
+    """Return the job as lists have it: with at most this many bytes of its payload and its result."""
     result = job.result
     return replace(
         job,

@@ -15,7 +15,7 @@ from typing import Any, Final
 from shiftwork.simulation.ground.sim_machine import Due, SimProcess
 
 MOST_AT_ONCE: Final = 200_000
-"""So many callbacks without time passing mean that something goes round in circles."""
+"""This many callbacks without time passing mean that something goes round in circles."""
 MOST_INTERRUPTED: Final = 3
 """How many processes may be off the processor in the middle of something at a time."""
 
