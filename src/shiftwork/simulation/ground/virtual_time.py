@@ -54,7 +54,7 @@ class VirtualTime:
                 self._run_all()
                 if not over() and not self._pass_time(latest):
                     return over()
-        finally:  # whatever stops it: this thread has no event loop any more
+        finally:  # whatever stops it, this thread has no event loop afterwards
             self.current = None
             set_running_loop(None)
         return True
