@@ -355,6 +355,14 @@ def test_the_words_of_the_pattern_are_used_in_chinese(checkout: Path) -> None:
     assert all(word in readme for word in ("编排", "优雅关闭"))
 
 
+def test_a_text_that_names_a_button_has_the_words_of_the_button(checkout: Path) -> None:
+    own = (checkout / "ui/src/languages/zh-CN.ts").read_text()
+    buttons = dict(re.findall(r'^  (Older|Newer): "(.+)",$', own, re.MULTILINE))
+    named = re.findall(r'^  ".*; (Older|Newer) continues it\.": "(.+)",$', own, re.MULTILINE)
+    assert len(named) == 2
+    assert [text for button, text in named if buttons[button] not in text] == []
+
+
 GIVEN_UP: Final[Mapping[str, set[str]]] = {
     r"requeue\w*": set(),
     r"active": set(),
