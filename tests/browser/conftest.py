@@ -79,7 +79,7 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def page(chromium: Browser) -> Iterator[Page]:
-    """A page that the tests of a module share, one after the other: a new one is the dearest part of a short test."""
+    """A page that the tests of a module share, one at a time: a new one is the most expensive part of a short test."""
     context = chromium.new_context(viewport=WIDE, reduced_motion="reduce")
     yield context.new_page()
     context.close()

@@ -57,7 +57,7 @@ def instance(age: float, stuck: int = 0) -> HealthFacts:
 
 
 def node(age: float) -> HealthFacts:
-    """With an instance, which has not been heard of for as long."""
+    """With an instance that has been silent for as long."""
     silent = instance(age)
     silent.nodes = [NodeFacts(name="n", host="h", last_beat_at=NOW - age, ttl=15)]
     return silent

@@ -226,7 +226,7 @@ def test_several_problems_of_one_kind_keep_their_kind() -> None:
 
 
 class TestModes:
-    """What is not said depends on the mode; what is said wins."""
+    """Options that are not given depend on the mode; given ones win."""
 
     def test_a_continuous_worker_has_defaults_of_its_own(self) -> None:
         config = worker_config("w", {"execution_mode": "continuous"})
@@ -319,7 +319,7 @@ def test_type_checkers_know_every_option_and_no_other() -> None:
 
 @pytest.mark.parametrize("kind", [Retry, Breaker])
 def test_type_checkers_know_every_part_with_its_default(kind: type[Struct]) -> None:
-    """What people may write is wider than what is kept, so the constructor is declared beside the fields."""
+    """People may write more than what is kept, so the constructor is declared beside the fields."""
     tree = ast.parse(dedent(inspect.getsource(kind)))
     (init,) = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "__init__"]
     names = [argument.arg for argument in (*init.args.args[1:], *init.args.kwonlyargs)]

@@ -145,7 +145,7 @@ def quiet(current: int, seconds: float, **seen: Any) -> Decision:
 
 
 class TestGoingDown:
-    """By a step a second, to what was wanted within a while, and never a busy slot."""
+    """By one step a second, to what was wanted within a while, and never by a busy slot."""
 
     def test_the_first_wish_for_less_is_only_remembered(self) -> None:
         decision = quiet(5, 0)

@@ -1295,7 +1295,7 @@ async def test_a_job_that_is_here_again_before_its_run_was_stopped_has_two_runs(
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the size of a pipe is set")
 async def test_more_runs_than_the_pipe_holds_begin_when_it_has_room(shared: Theatre) -> None:
-    """As of a user who has very many pipes."""
+    """Like a user with very many pipes."""
     fcntl(shared.puppet.runs.tokens, 1031, 1)  # F_SETPIPE_SZ
     runs = [shared.start(number, begun=False) for number in range(1, 1_001)]
 

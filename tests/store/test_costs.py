@@ -140,7 +140,7 @@ async def test_rows_of_a_job_on_postgres(on_postgres: tuple[str, str]) -> None:
 
 
 async def test_a_claim_among_many_workers_reads_few_rows_on_postgres(on_postgres: tuple[str, str]) -> None:
-    """As many of each queue as it wants altogether would be 100 times as many."""
+    """Reading as many of each queue as it wants in all would read 100 times as many."""
     url, schema = on_postgres
     store = open_store(place(url, schema))
     await store.open()
