@@ -222,8 +222,8 @@ class Tape:
     def promote(self, now: float | None = None) -> Self:
         return self.call("promote", CountArgs(1000), (0, {}), now)
 
-    def prune(self, n: int = 1) -> Self:
-        return self.call("prune", CountArgs(1000), n)
+    def prune(self, n: int = 1, *, now: float | None = None) -> Self:
+        return self.call("prune", CountArgs(1000), n, now)
 
     # ── runs, and what is expected ───────────────────────────────────────────────────────────────────────────────
 

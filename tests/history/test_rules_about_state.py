@@ -100,6 +100,15 @@ def test_the_last_fire_time_must_have_been_caught_up() -> None:
     assert since_the_first(70, catch_up="none").refuted() == set()
 
 
+def test_a_call_that_waited_for_its_store_hides_no_missed_fire_time() -> None:
+    tape = since_the_first(70)
+    assert tape.prune(now=tape.now - 30).refuted() == {"none_missed"}, "the calls around it show what the clock said"
+    set_back = since_the_first(70)
+    for _ in range(12):
+        set_back.prune(now=set_back.now - 30)
+    assert set_back.refuted() == set(), "whether the schedule was due depends on whose clock counts"
+
+
 def test_every_fire_time_must_have_been_caught_up_if_the_worker_says_so() -> None:
     assert since_the_first(130, THIRD_MINUTE, at=145).refuted() == set()
     assert since_the_first(130, THIRD_MINUTE, at=145, catch_up="all").refuted() == {"none_missed"}

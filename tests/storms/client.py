@@ -17,6 +17,10 @@ from tests.polling import pass_time
 from tests.storms.programs import shop
 
 ROUND_SECONDS = 0.25
+BULK_SECONDS = 0.125
+"""The pace of jobs in bulk."""
+DEEP = 4
+"""A client adds no more of them while so many times as many are queued: they would wait for longer and longer."""
 PAID_AFTER = 3
 """After how many rounds an order is paid."""
 CALL_SECONDS = 20.0
@@ -61,14 +65,32 @@ class Client:
     async def go_on(self, seconds: float) -> None:
         async with shop.app:
             say("adds jobs")
-            end, lap = time.monotonic() + seconds, 0
-            while time.monotonic() < end:
-                started = time.monotonic()
-                await asyncio.gather(*(self._try(one) for one in self._round(lap)))
-                await self._pay(lap)
-                lap += 1
-                await pass_time(max(0.0, ROUND_SECONDS - (time.monotonic() - started)))
-            await self._pay(lap + PAID_AFTER, patience=60.0)
+            end = time.monotonic() + seconds
+            _, laps = await asyncio.gather(self._add_bulk(end), self._add_mixed(end))
+            await self._pay(laps + PAID_AFTER, patience=60.0)
+
+    async def _add_bulk(self, end: float) -> None:
+        """Add plain jobs by the thousand, for as long as few are queued."""
+        while time.monotonic() < end:
+            started = time.monotonic()
+            if await self._has_room():
+                await self._try(self._many([shop.touch.call(number=self._next()) for _ in range(self._bulk)]))
+            await _keep_pace(started, BULK_SECONDS)
+
+    async def _has_room(self) -> bool:
+        pools = await attempted(shop.app.get_pool_dashboard())
+        return pools is not None and pools["quick"]["queue_depth"] < DEEP * self._bulk
+
+    async def _add_mixed(self, end: float) -> int:
+        """Add a few of every other kind, lap after lap, and return how many laps there were."""
+        lap = 0
+        while time.monotonic() < end:
+            started = time.monotonic()
+            await asyncio.gather(*(self._try(one) for one in self._round(lap)))
+            await self._pay(lap)
+            lap += 1
+            await _keep_pace(started, ROUND_SECONDS)
+        return lap
 
     async def _try(self, call: Awaitable[int]) -> bool:
         done = await attempted(call)
@@ -79,7 +101,6 @@ class Client:
     def _round(self, lap: int) -> list[Awaitable[int]]:
         dice = self._dice
         return [
-            self._many([shop.touch.call(number=self._next()) for _ in range(self._bulk)]),
             self._many([shop.think.call(number=self._next(), seconds=dice.uniform(0.001, 0.1)) for _ in range(4)]),
             self._many([shop.fetch.call(number=self._next()) for _ in range(6)]),
             self._many([shop.stumble.call(number=self._next()) for _ in range(4)]),
@@ -146,8 +167,12 @@ class Client:
         return 0
 
 
+async def _keep_pace(started: float, seconds: float) -> None:
+    await pass_time(max(0.0, seconds - (time.monotonic() - started)))
+
+
 def main() -> None:
-    """Run: seed, seconds, jobs in bulk a lap. Print how much was added, and how many calls failed."""
+    """Run: seed, seconds, jobs in bulk. Print how much was added, and how many calls failed."""
     seed, seconds, bulk = int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
     client = Client(seed, bulk=bulk)
     asyncio.run(client.go_on(seconds))

@@ -9,6 +9,7 @@ import argparse
 import asyncio
 import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -85,8 +86,10 @@ def main() -> int:
     """Run pieces until the time is over. Returns 1 once a history is illegal."""
     parser = argparse.ArgumentParser(prog="python -m tests.storms.night", description=__doc__)
     parser.add_argument("--minutes", type=float, default=480.0)
-    parser.add_argument("--piece", type=float, default=90.0, help="seconds of work in a piece")
-    parser.add_argument("--bulk", type=int, default=300)
+    parser.add_argument("--pieces", type=int, help="how many at most; 0 only draws")
+    parser.add_argument("--piece", type=float, default=120.0, help="seconds of work in a piece")
+    parser.add_argument("--bulk", type=int, default=1000, help="plain jobs that a client adds in one call")
+    parser.add_argument("--fronts", type=int, default=3, help="how many faults are under way at a time")
     parser.add_argument("--folder", type=Path, default=Path("build/night"))
     parser.add_argument("--store", action="append", choices=[*STORM_PLACES])
     parser.add_argument("--picture", type=Path, help="draw the night here")
@@ -94,15 +97,18 @@ def main() -> int:
     file = said.folder / "night.jsonl"
     said.folder.mkdir(parents=True, exist_ok=True)
     end = time.monotonic() + said.minutes * 60
-    while time.monotonic() < end:
-        number = len(pieces_in(file))
+    lived = len(pieces_in(file))
+    last = sys.maxsize if said.pieces is None else lived + said.pieces
+    for number in range(lived, last):
+        if time.monotonic() > end:
+            break
         stores = said.store or [*STORM_PLACES]
         plan = StormPlan(
             stores[number % len(stores)],
             seed=1_000 + number,
             seconds=said.piece,
             bulk=said.bulk,
-            fronts=0 if number // len(stores) % CALM_EVERY == 0 else 2,
+            fronts=0 if number // len(stores) % CALM_EVERY == 0 else said.fronts,
         )
         if not _lived(plan, said.folder / f"piece-{number}", file):
             return 1
@@ -113,15 +119,24 @@ def main() -> int:
     return 0
 
 
-def _lived(plan: StormPlan, folder: Path, file: Path) -> bool:
+def _lived(plan: StormPlan, kept: Path, file: Path) -> bool:
+    """Live through a piece, in a folder that is in memory where `TMPDIR` is; it is kept if something is wrong."""
     began = time.time()
-    piece = piece_of(asyncio.run(Storm(plan, folder).rage()), time.time() - began, began)
-    with file.open("ab") as out:
-        out.write(msgspec.json.encode(piece) + b"\n")
-    good = piece.legal and not piece.surprises
-    sys.stdout.write(f"» {plan}: {piece.faults} faults\n{piece.text}\n" + "\n".join(piece.surprises[:2]) + "\n")
-    sys.stdout.flush()
-    if good:
+    folder = Path(tempfile.mkdtemp(prefix="shiftwork-night-"))
+    folder.chmod(0o755)  # servers run as the user nobody
+    try:
+        piece = piece_of(asyncio.run(Storm(plan, folder / "piece").rage()), time.time() - began, began)
+        with file.open("ab") as out:
+            out.write(msgspec.json.encode(piece) + b"\n")
+        good = piece.legal and not piece.surprises
+        sys.stdout.write(f"» {plan}: {piece.faults} faults\n{piece.text}\n" + "\n".join(piece.surprises[:2]) + "\n")
+        sys.stdout.flush()
+        if not good:
+            shutil.copytree(folder / "piece", kept)
+    except BaseException:
+        shutil.copytree(folder / "piece", kept)
+        raise
+    finally:
         shutil.rmtree(folder)
     return good
 

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from gc import disable, enable, isenabled
 from math import inf
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
@@ -14,6 +14,10 @@ from shiftwork.history.intervals import QueuedWait, Stay, stays, waits
 from shiftwork.history.lines import BeatArgs, Expected, Fault, Opened, PlaceArgs
 from shiftwork.history.policies import Policies
 from shiftwork.history.stories import JobStory, Tenure
+
+
+READING_SECONDS: Final = 5.0
+"""Of two such spans, the latest `now` shows what a clock said: a process makes calls more often, or makes none."""
 
 
 class Evidence(Struct, frozen=True, order=True):
@@ -96,7 +100,15 @@ class RecordedHistory:
         self.lines = 0
         self.clocks: tuple[float, float] | None = None
         """The least and the most by which the `now` of a call was ahead of the clock of the lines."""
+        self._readings: list[dict[int, float]] = []
         self.positions: Positions = Positions(())
+
+    def begin_process(self, name: str) -> dict[str, dict[str, Any]]:
+        """Begin the lines of another process, and return where what it serves is noted."""
+        self.files.append(name)
+        self.defined.append({})
+        self._readings.append({})
+        return self.defined[-1]
 
     def close(self) -> None:
         """Give every effect its position: all lines are in."""
@@ -113,10 +125,29 @@ class RecordedHistory:
         """Return by how many seconds the clocks of the processes differed, or were set, in all."""
         return 0.0 if self.clocks is None else self.clocks[1] - self.clocks[0]
 
-    def note_clock(self, ahead: float) -> None:
-        """Note by how much the `now` of a call was ahead of the clock of the lines."""
+    @property
+    def skew(self) -> float:
+        """Return by how many seconds the clocks of the processes differed, or were set, as far as that is certain.
+
+        A `now` is read before its line is written, maybe long before: a call that waited for a store which was away
+        keeps the one with which it was made. So what a clock showed is the most that its process said around a time.
+        """
+        shown = [
+            max(ahead, readings.get(span - 1, ahead)) for readings in self._readings for span, ahead in readings.items()
+        ]
+        return max(shown) - min(shown) if shown else 0.0
+
+    def note_clock(self, at: float, now: float) -> None:
+        """Note the `now` of a call of the process at hand, by the clock of the lines and by its own."""
+        ahead = now - at
         least, most = self.clocks or (ahead, ahead)
         self.clocks = min(least, ahead), max(most, ahead)
+        self.note_reading(at, now)
+
+    def note_reading(self, at: float, now: float) -> None:
+        """Note that the clock of the process at hand has shown this time, or a later one."""
+        readings, span = self._readings[-1], int(at // READING_SECONDS)
+        readings[span] = max(now - at, readings.get(span, -inf))
 
     @cached_property
     def stays(self) -> dict[str, list[Stay]]:

@@ -116,9 +116,7 @@ class Gatherer:
     def begin(self, name: str) -> None:
         """Begin a file."""
         self._file += 1
-        self.history.files.append(name)
-        self._defined = {}
-        self.history.defined.append(self._defined)
+        self._defined = self.history.begin_process(name)
 
     def take(self, line: AnyLine, number: int) -> None:
         """Take the next line of the file. Raises `ValueError` if its format is another one."""
@@ -143,6 +141,7 @@ class Gatherer:
             raise ValueError(WRONG_VERSION.format(line.version, VERSION))
         self.end()
         self.history.opened.append(line)
+        self.history.note_reading(line.at, line.now)
 
     def _define(self, line: Defined, _number: int) -> None:
         if line.kind == "worker":
@@ -195,7 +194,7 @@ class Gatherer:
         )
         self.history.effects.append(effect)
         if asked.now is not None:
-            self.history.note_clock(asked.now - asked.at)
+            self.history.note_clock(asked.at, asked.now)
         args = _read(asked.args, ARGS[asked.call])
         answer = None if answered is None else _read(answered.answer, ANSWERS[asked.call])
         take = self._of_call.get(asked.call)

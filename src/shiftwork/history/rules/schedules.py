@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 FIRE_TIME: Final = re.compile(r".+@(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?)Z(?:~\d+)?", re.ASCII | re.DOTALL)
 ROUNDED_SECONDS: Final = 1e-3
 """How far a fire time may be off: an id has it in microseconds."""
-DRIFT_SECONDS: Final = 1.0
+SKEW_SECONDS: Final = 1.0
 """By how much clocks may have differed for it to be certain what was due."""
 SETTLING_SECONDS: Final = 5.0
 """How long before the end a schedule must have been due."""
@@ -75,7 +75,7 @@ def none_missed(history: RecordedHistory) -> Iterator[Refutation]:
     must have fired again after the last run. Workers that were disabled or rescheduled, or that some node which may
     lead does not know, are not judged.
     """
-    if history.expected is None or history.clocks is None or history.drift > DRIFT_SECONDS:
+    if history.expected is None or history.clocks is None or history.skew > SKEW_SECONDS:
         return
     line, expected = history.expected
     until = expected.until - SETTLING_SECONDS
@@ -197,6 +197,6 @@ def _missed_interval(
         if ending.effect.now > last:
             last, line = ending.effect.now, ending.effect.line
     due = last + pause(config)
-    if line is None or due >= until - history.drift:
+    if line is None or due >= until - history.skew:
         return None
     return f"The schedule of {config.name} stopped: the next run was due {until - due:.3f} s before the end.", line
