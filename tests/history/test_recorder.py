@@ -143,10 +143,11 @@ for number in count(1):
 def test_a_process_that_is_killed_leaves_every_line_up_to_then(tmp_path: Path) -> None:
     process = subprocess.Popen([sys.executable, "-c", WRITING, str(tmp_path)], stdout=subprocess.PIPE)
     assert process.stdout is not None
-    while int(process.stdout.readline()) < 1_000:  # several pieces of the file
-        pass
+    said = b""
+    while said != b"1000\n":  # several pieces of the file
+        said = process.stdout.readline()
     process.kill()
-    *_, last = (int(number) for number in process.stdout.read().split(b"\n") if number)
+    last = int((said + process.stdout.read()).split()[-1])
     process.wait()
     process.stdout.close()
     [lines] = files(tmp_path)

@@ -16,7 +16,7 @@ from shiftwork.errors import ShiftworkError, UnknownJobError
 from tests.polling import pass_time
 from tests.storms.programs import shop
 
-ROUND_SECONDS = 0.25
+ROUND_SECONDS = 0.5
 BULK_SECONDS = 0.125
 """The pace of jobs in bulk."""
 DEEP = 4

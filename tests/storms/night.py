@@ -21,8 +21,12 @@ from tests.storms.night_picture import draw
 from tests.storms.places import STORM_PLACES
 from tests.storms.storm import Sample, Storm, StormPlan, StormResult
 
-CALM_EVERY: Final = 4
-"""Every so many pieces, nothing is harmed, so that what grows in a node can be seen."""
+CALM_EVERY: Final = 2
+"""Every so many pieces, nothing is harmed, so that what grows in a node can be seen. The number of places is odd, so
+each of them has both."""
+
+NODES: Final = 3
+"""So that work goes on while one of them starts and one is frozen."""
 
 
 class Piece(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,8 +91,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.storms.night", description=__doc__)
     parser.add_argument("--minutes", type=float, default=480.0)
     parser.add_argument("--pieces", type=int, help="how many at most; 0 only draws")
-    parser.add_argument("--piece", type=float, default=120.0, help="seconds of work in a piece")
-    parser.add_argument("--bulk", type=int, default=1000, help="plain jobs that a client adds in one call")
+    parser.add_argument("--piece", type=float, default=90.0, help="seconds of work in a piece")
+    parser.add_argument("--bulk", type=int, default=2000, help="plain jobs that a client adds in one call")
     parser.add_argument("--fronts", type=int, default=3, help="how many faults are under way at a time")
     parser.add_argument("--folder", type=Path, default=Path("build/night"))
     parser.add_argument("--store", action="append", choices=[*STORM_PLACES])
@@ -107,8 +111,9 @@ def main() -> int:
             stores[number % len(stores)],
             seed=1_000 + number,
             seconds=said.piece,
+            nodes=NODES,
             bulk=said.bulk,
-            fronts=0 if number // len(stores) % CALM_EVERY == 0 else said.fronts,
+            fronts=said.fronts if number % CALM_EVERY else 0,
         )
         if not _lived(plan, said.folder / f"piece-{number}", file):
             return 1
@@ -132,9 +137,9 @@ def _lived(plan: StormPlan, kept: Path, file: Path) -> bool:
         sys.stdout.write(f"» {plan}: {piece.faults} faults\n{piece.text}\n" + "\n".join(piece.surprises[:2]) + "\n")
         sys.stdout.flush()
         if not good:
-            shutil.copytree(folder / "piece", kept)
+            shutil.copytree(folder / "piece", kept, dirs_exist_ok=True)
     except BaseException:
-        shutil.copytree(folder / "piece", kept)
+        shutil.copytree(folder / "piece", kept, dirs_exist_ok=True)
         raise
     finally:
         shutil.rmtree(folder)
