@@ -32,6 +32,10 @@ from tests.system.mill import SURPRISE
 
 CHECKOUT: Final = Path(__file__).parents[2]
 OWN_CLOCK: Final = Path(__file__).parent / "programs" / "clock"
+NODES: Final = (
+    ("shiftwork", "run", "tests.storms.programs.shop:app", "--no-web"),
+    ("tests.storms.programs.embedded",),
+)
 RUNNING: Final = re.compile(r" runs \d+ workers? in ")
 GAPS: Final = (0.3, 2.5)
 """How many seconds lie between two faults."""
@@ -125,19 +129,20 @@ class Storm:
             return []
 
     def start_node(self) -> None:
-        """Start a node with a wall clock of its own, by turns of either version."""
+        """Start a node with a wall clock of its own: by turns a service and a program, each of either version."""
         number = len(self._started)
         clock = self._folder / f"clock-{number}"
         clock.write_bytes(struct.pack("d", 0.0))
         environment = self._environment | {
             "STORM_CLOCK": str(clock),
-            "STORM_VERSION": f"{1 + number % 2}",
+            "STORM_VERSION": f"{1 + number // 2 % 2}",
             "PYTHONPATH": os.pathsep.join([str(OWN_CLOCK), self._environment["PYTHONPATH"]]),
         }
         log = self._folder / f"node-{number}.log"
-        command = [sys.executable, "-m", "shiftwork", "run", "tests.storms.programs.shop:app", "--no-web"]
         with log.open("wb") as out:
-            process = subprocess.Popen(command, cwd=CHECKOUT, env=environment, stdout=out, stderr=out)
+            process = subprocess.Popen(
+                [sys.executable, "-m", *NODES[number % 2]], cwd=CHECKOUT, env=environment, stdout=out, stderr=out
+            )
         self._started.append(process)
         self._clocks[process.pid], self._logs_of[process.pid] = clock, log
 

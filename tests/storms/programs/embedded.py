@@ -1,0 +1,10 @@
+"""A node inside a program of its own: `await app.run()`, with threads and coroutines in this process."""
+
+import asyncio
+
+from shiftwork.serve.logging import set_up_logging
+from tests.storms.programs.shop import app
+
+if __name__ == "__main__":
+    set_up_logging("info", "text")
+    asyncio.run(app.run())
