@@ -10,11 +10,10 @@ from typing import Any, Final
 from msgspec import Struct
 
 from shiftwork.history.effects import Effect, Positions
-from shiftwork.history.intervals import QueuedWait, Stay, stays, waits
+from shiftwork.history.intervals import QueuedWait, RankedClaim, Stay, ranked_claims, ranked_waits, stays, waits
 from shiftwork.history.lines import BeatArgs, Expected, Fault, Opened, PlaceArgs
 from shiftwork.history.policies import Policies
 from shiftwork.history.stories import JobStory, Tenure
-
 
 READING_SECONDS: Final = 5.0
 """Of two such spans, the latest `now` shows what a clock said: a process makes calls more often, or makes none."""
@@ -161,6 +160,16 @@ class RecordedHistory:
         for call in self.all_of("claim"):
             unheard[call.args.pool] = min(unheard.get(call.args.pool, inf), call.effect.since)
         return waits(self.stories.values(), unheard)
+
+    @cached_property
+    def ranked_claims(self) -> dict[tuple[str, str], list[RankedClaim]]:
+        """The claims of jobs whose rank is known, by worker and pool."""
+        return ranked_claims(self.stories.values())
+
+    @cached_property
+    def ranked_waits(self) -> dict[tuple[str, str], list[QueuedWait]]:
+        """The certain waits of jobs whose rank is known, likewise."""
+        return ranked_waits(self.waits)
 
     def ends_of(self, worker: str) -> frozenset[str]:
         """Return how runs of a worker have ended that did not succeed (`EndKind`)."""

@@ -217,7 +217,7 @@ class Gatherer:
         force_setattr(job, "id", story.id if same else job.id)
         for field in ("worker", "pool", "cause"):
             force_setattr(job, field, self._text(getattr(job, field)))
-        story.additions = (*story.additions, Addition(effect, job, created))
+        story.note_addition(Addition(effect, job, created))
 
     def _extend(self, args: ExtendArgs, answer: AddAnswer | None, effect: Effect) -> None:
         done = None if answer is None else answer.added is not None

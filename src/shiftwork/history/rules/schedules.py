@@ -34,7 +34,7 @@ def fired_once(history: RecordedHistory) -> Iterator[Refutation]:
     An id may be given again once its job may have been deleted.
     """
     for story in history.stories.values():
-        made = sorted((one for one in story.additions if one.created and one.job.id == story.id), key=_since)
+        made = sorted((one for one in story.additions_of_itself if one.created), key=_since)
         for first, second in itertools.pairwise(made):
             if _may_be_deleted(history, story, second):
                 continue
