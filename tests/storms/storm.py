@@ -39,6 +39,8 @@ NODES: Final = (
 RUNNING: Final = re.compile(r" runs \d+ workers? in ")
 GAPS: Final = (0.3, 2.5)
 """How many seconds lie between two faults."""
+RESTART_SECONDS: Final = 5.0
+"""How long after a node that has ended was replaced the next one is."""
 REST_SECONDS: Final = 300.0
 """Within which the system comes to rest once nothing harms it."""
 SAMPLE_SECONDS: Final = 5.0
@@ -111,6 +113,7 @@ class Storm:
         self._notes: Any = None
         self._place: StormPlace | None = None
         self._over = False
+        self._restarted_at = 0.0
         self._until = 0.0
         self._faults = 0
 
@@ -211,6 +214,7 @@ class Storm:
         await asyncio.gather(*(asyncio.to_thread(client.wait) for client in clients))
         self._over = True
         await blowing
+        self._restarted_at = 0.0
         self._keep_up()
         await self._rest(app, store)
         sampling.cancel()
@@ -230,8 +234,11 @@ class Storm:
             self._keep_up()
 
     def _keep_up(self) -> None:
-        while len(self._alive()) < self._plan.nodes:
-            self.start_node()
+        """Start a node for each that has ended, not too often: while the store is away, none can stay."""
+        if time.monotonic() > self._restarted_at + RESTART_SECONDS:
+            self._restarted_at = time.monotonic()
+            while len(self._alive()) < self._plan.nodes:
+                self.start_node()
 
     def _client(self, number: int) -> "subprocess.Popen[bytes]":
         seed, version = self._plan.seed * 100 + number, 1 + number % 2
