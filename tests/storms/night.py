@@ -7,6 +7,7 @@ history.
 
 import argparse
 import asyncio
+import resource
 import shutil
 import sys
 import tempfile
@@ -36,6 +37,8 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     calm: bool
     seconds: float
+    processor_seconds: float = 0.0
+    """What the storm, its nodes, clients and servers, and the checker took of the machine."""
     jobs: int
     runs: int
     lines: int
@@ -47,7 +50,7 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True):
     began_at: float
 
 
-def piece_of(result: StormResult, seconds: float, began_at: float) -> Piece:
+def piece_of(result: StormResult, seconds: float, processor_seconds: float, began_at: float) -> Piece:
     """Return what is kept of a storm."""
     found = result.judgement
     return Piece(
@@ -55,6 +58,7 @@ def piece_of(result: StormResult, seconds: float, began_at: float) -> Piece:
         seed=result.plan.seed,
         calm=result.plan.fronts == 0,
         seconds=seconds,
+        processor_seconds=processor_seconds,
         jobs=found.jobs,
         runs=found.runs,
         lines=found.lines,
@@ -126,11 +130,12 @@ def main() -> int:
 
 def _lived(plan: StormPlan, kept: Path, file: Path) -> bool:
     """Live through a piece, in a folder that is in memory where `TMPDIR` is; it is kept if something is wrong."""
-    began = time.time()
+    began, spent = time.time(), _spent()
     folder = Path(tempfile.mkdtemp(prefix="shiftwork-night-"))
     folder.chmod(0o755)  # servers run as the user nobody
     try:
-        piece = piece_of(asyncio.run(Storm(plan, folder / "piece").rage()), time.time() - began, began)
+        result = asyncio.run(Storm(plan, folder / "piece").rage())
+        piece = piece_of(result, time.time() - began, _spent() - spent, began)
         with file.open("ab") as out:
             out.write(msgspec.json.encode(piece) + b"\n")
         good = piece.legal and not piece.surprises
@@ -144,6 +149,12 @@ def _lived(plan: StormPlan, kept: Path, file: Path) -> bool:
     finally:
         shutil.rmtree(folder)
     return good
+
+
+def _spent() -> float:
+    """Return the processor time of this process and of those that it has waited for."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
 
 
 if __name__ == "__main__":
