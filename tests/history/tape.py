@@ -227,8 +227,8 @@ class Tape:
 
     # ── runs, and what is expected ───────────────────────────────────────────────────────────────────────────────
 
-    def began(self, id: str, fence: int, worker: str = "w") -> Self:
-        self.lines.append(Began(self.tick(), id, fence, 1, worker, 1))
+    def began(self, id: str, fence: int) -> Self:
+        self.lines.append(Began(self.tick(), id, fence))
         return self
 
     def ended(self, id: str, fence: int, kind: str = "returned") -> Self:
@@ -244,7 +244,7 @@ class Tape:
         attempt = more.get("attempt", 1)
         worker = more.pop("worker", "w")
         self.claim(id, fence, attempt, worker=worker, crashes=more.get("crashes", 0))
-        return self.began(id, fence, worker).ended(id, fence).finish(id, fence, status, **more)
+        return self.began(id, fence).ended(id, fence).finish(id, fence, status, **more)
 
     def rest(self, *, at_rest: bool = True, until: float | None = None) -> Self:
         self.lines.append(Expected(self.tick(), at_rest, self.now if until is None else until))

@@ -162,7 +162,7 @@ class Gatherer:
 
     def _began(self, line: Began, number: int) -> None:
         self.history.runs += 1
-        tenure = self._story(line.job, line.worker).tenure(line.fence)
+        tenure = self._story(line.job).tenure(line.fence)
         tenure.begun = (*tenure.begun, RunLine(number, line.at))
 
     def _ended(self, line: Ended, number: int) -> None:

@@ -12,7 +12,7 @@ from shiftwork.core.jobs.run_options import run_options_of
 from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.job_changes import Cancel, Change, Discard, Outcome, Requeue
 from shiftwork.core.model.job_parts import Step
-from shiftwork.core.model.jobs import Added, Claimed, JobRecord, NewJob
+from shiftwork.core.model.jobs import Added, Claimed, JobRecord, JobStatus, NewJob
 from shiftwork.history.lines import (
     AddAnswer,
     AddedJob,
@@ -73,17 +73,22 @@ def finished(outcomes: Iterable[Outcome]) -> FinishArgs:
             outcome.status,
             outcome.attempt,
             outcome.crashes,
-            outcome.run_at,
-            outcome.keeps_rank,
             outcome.verdict,
-            None if outcome.report is None else outcome.report.kind,
             None if outcome.result is None else crc32(outcome.result),
-            outcome.disable_after,
-            None if outcome.wait is None else outcome.wait.name,
+            *(() if outcome.status is JobStatus.COMPLETED else _unless_completed(outcome)),
         )
         for outcome in outcomes
     ]
     return FinishArgs(rows)
+
+
+def _unless_completed(outcome: Outcome) -> tuple[str | None, float, bool, str | None]:
+    return (
+        None if outcome.report is None else outcome.report.kind,
+        outcome.run_at,
+        outcome.keeps_rank,
+        None if outcome.wait is None else outcome.wait.name,
+    )
 
 
 def reaped(jobs: Iterable[JobRecord]) -> ClaimAnswer:

@@ -22,6 +22,7 @@ NEVER_HAPPENED: Final = (JobLimitError, ConfigurationError)
 """The errors of a call without effect: its contract says so, or no store was reached. Others may follow an effect."""
 
 _encode: Final = ENCODER.encode
+_encode_lines: Final = ENCODER.encode_lines
 
 
 class Lines(Protocol):
@@ -109,9 +110,9 @@ class HistoryRecorder:
     # A run costs a few microseconds in all, so these make no `Began` and `Ended` but the same arrays, and the functions
     # that end in one iteration of the event loop are written together: see `flush`.
 
-    def began(self, job: Claimed, pid: int) -> None:
+    def began(self, job: Claimed) -> None:
         """Write that a function is about to be called for a job."""
-        text = _encode(("began", self._clock(), job.id, job.fence, job.attempt, job.worker, pid)) + b"\n"
+        text = _encode_lines((("began", self._clock(), job.id, job.fence),))
         try:
             self._lines.write(text)
         except ValueError:
@@ -122,15 +123,16 @@ class HistoryRecorder:
 
         It has to be written before anything that follows from it leaves this process.
         """
-        self._ends.append(("ended", self._clock(), job.id, job.fence, kind))
-        return len(self._ends) == 1
+        ends = self._ends
+        ends.append(("ended", self._clock(), job.id, job.fence, kind))
+        return len(ends) == 1
 
     def flush(self) -> None:
         """Write the ends of functions that are noted."""
         if self._ends:
             with self._flushing:
                 written = self._ends[:]
-                self._write_text(ENCODER.encode_lines(written))
+                self._write_text(_encode_lines(written))
                 del self._ends[: len(written)]  # other threads may have noted more
 
     def stepped(self, job: Claimed, step: int, name: str) -> None:
