@@ -5,7 +5,7 @@ of the time.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 from zlib import crc32
 
 from shiftwork.core.jobs.run_options import run_options_of
@@ -23,6 +23,8 @@ from shiftwork.history.lines import (
     FinishArgs,
     StepArgs,
 )
+
+_COMPLETED: Final = JobStatus.COMPLETED
 
 
 def new_jobs(jobs: Iterable[NewJob]) -> list[AddedJob]:
@@ -68,22 +70,30 @@ def finished(outcomes: Iterable[Outcome]) -> FinishArgs:
     """Return what `finish` is asked."""
     rows: list[Any] = [
         (
-            outcome.id,
-            outcome.fence,
-            outcome.status,
-            outcome.attempt,
-            outcome.crashes,
-            outcome.verdict,
-            None if outcome.result is None else crc32(outcome.result),
-            *(() if outcome.status is JobStatus.COMPLETED else _unless_completed(outcome)),
+            one.id,
+            one.fence,
+            "completed",
+            one.attempt,
+            one.crashes,
+            one.verdict,
+            None if (result := one.result) is None else crc32(result),
         )
-        for outcome in outcomes
+        if one.status is _COMPLETED
+        else _not_completed(one)
+        for one in outcomes
     ]
     return FinishArgs(rows)
 
 
-def _unless_completed(outcome: Outcome) -> tuple[str | None, float, bool, str | None]:
+def _not_completed(outcome: Outcome) -> tuple[Any, ...]:
     return (
+        outcome.id,
+        outcome.fence,
+        outcome.status,
+        outcome.attempt,
+        outcome.crashes,
+        outcome.verdict,
+        None if outcome.result is None else crc32(outcome.result),
         None if outcome.report is None else outcome.report.kind,
         outcome.run_at,
         outcome.keeps_rank,

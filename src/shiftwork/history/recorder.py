@@ -22,7 +22,6 @@ NEVER_HAPPENED: Final = (JobLimitError, ConfigurationError)
 """The errors of a call without effect: its contract says so, or no store was reached. Others may follow an effect."""
 
 _encode: Final = ENCODER.encode
-_encode_lines: Final = ENCODER.encode_lines
 
 
 class Lines(Protocol):
@@ -112,7 +111,7 @@ class HistoryRecorder:
 
     def began(self, job: Claimed) -> None:
         """Write that a function is about to be called for a job."""
-        text = _encode_lines((("began", self._clock(), job.id, job.fence),))
+        text = _encode(("began", self._clock(), job.id, job.fence)) + b"\n"
         try:
             self._lines.write(text)
         except ValueError:
@@ -132,7 +131,7 @@ class HistoryRecorder:
         if self._ends:
             with self._flushing:
                 written = self._ends[:]
-                self._write_text(_encode_lines(written))
+                self._write_text(ENCODER.encode_lines(written))
                 del self._ends[: len(written)]  # other threads may have noted more
 
     def stepped(self, job: Claimed, step: int, name: str) -> None:
