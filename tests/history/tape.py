@@ -64,9 +64,9 @@ class Tape:
         self.at = 0.0
         self.lines.append(Opened(self.tick(), VERSION, name, 1, EPOCH + self.at, store))
 
-    def other(self, name: str = "two") -> "Tape":
-        """Begin the lines of another process."""
-        tape = Tape(name, self._clock)
+    def other(self, name: str = "two", store: str = "memory://") -> "Tape":
+        """Begin the lines of another process, or about another store."""
+        tape = Tape(name, self._clock, store)
         tape.tapes = self.tapes
         self.tapes.append(tape)
         return tape
@@ -224,6 +224,9 @@ class Tape:
 
     def prune(self, n: int = 1, *, now: float | None = None) -> Self:
         return self.call("prune", CountArgs(1000), n, now)
+
+    def restore(self, *ids: str) -> Self:
+        return self.call("restore", NamesArgs([*ids]), None)
 
     # ── runs, and what is expected ───────────────────────────────────────────────────────────────────────────────
 

@@ -161,3 +161,28 @@ def test_a_signal_is_taken_once() -> None:
 def test_a_live_job_takes_signals() -> None:
     assert Tape().add("a").send("a", status=None).refuted() == {"signals_reach"}
     assert Tape().add("a").claim("a", 1).finish("a", 1).send("a", status="completed").refuted() == set()
+
+
+# ── moves ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_moves_to_another_store_is_judged_as_one_history() -> None:
+    source = Tape().add("a")
+    there = source.other(store="sqlite:///there.db").restore("a")
+    assert source.rest().refuted() == {"nothing_lost"}
+    there.run("a", 1)
+    assert source.refuted() == set()
+
+
+def test_a_job_that_was_added_to_a_store_which_had_moved_is_added_to_the_other_one() -> None:
+    source = Tape().add("late")
+    source.other(store="sqlite:///there.db").add("late").run("late", 1)
+    assert source.rest().refuted() == set()
+
+
+def test_each_store_has_places_of_its_own() -> None:
+    source = Tape().hold("one")
+    source.other(store="sqlite:///there.db").hold("two")
+    assert source.refuted() == set()
+    source.other("three").hold("three")
+    assert source.refuted() == {"terms_apart"}

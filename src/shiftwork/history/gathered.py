@@ -99,6 +99,8 @@ class RecordedHistory:
         self.lines = 0
         self.clocks: tuple[float, float] | None = None
         """The least and the most by which the `now` of a call was ahead of the clock of the lines."""
+        self.stores: list[str] = []
+        """The URL of the store that each file is about, as far as its process knew it."""
         self._readings: list[dict[int, float]] = []
         self.positions: Positions = Positions(())
 
@@ -106,6 +108,7 @@ class RecordedHistory:
         """Begin the lines of another process, and return where what it serves is noted."""
         self.files.append(name)
         self.defined.append({})
+        self.stores.append("")
         self._readings.append({})
         return self.defined[-1]
 
@@ -183,6 +186,18 @@ class RecordedHistory:
                 if ending.report is not None:
                     found.setdefault(story.worker, set()).add(ending.report)
         return {worker: frozenset(kinds) for worker, kinds in found.items()}
+
+    @property
+    def may_be_moved(self) -> bool:
+        """Return whether jobs may have come from a store that is not recorded.
+
+        A harness that says that the system came to rest has recorded every store.
+        """
+        return any(self.all_of("restore", "take_over")) and not self.expects_rest
+
+    def store_of(self, effect: Effect) -> str:
+        """Return the URL of the store that a call was made to; empty if it is not known."""
+        return self.stores[effect.asked >> 32]
 
     @property
     def expects_rest(self) -> bool:

@@ -141,7 +141,7 @@ class Gatherer:
             raise ValueError(WRONG_VERSION.format(line.version, VERSION))
         self.end()
         self.history.opened.append(line)
-        self.history.note_reading(line.at, line.now)
+        self.history.stores[-1] = line.store
 
     def _define(self, line: Defined, _number: int) -> None:
         if line.kind == "worker":
@@ -180,6 +180,8 @@ class Gatherer:
 
     def _expect(self, line: Expected, number: int) -> None:
         self.history.expected = number, line
+        opened = self.history.opened[-1]
+        self.history.note_reading(opened.at, opened.now)  # by the same clock as what it expects
 
     # ── calls ────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -36,7 +36,7 @@ def fired_once(history: RecordedHistory) -> Iterator[Refutation]:
     for story in history.stories.values():
         made = sorted((one for one in story.additions_of_itself if one.created), key=_since)
         for first, second in itertools.pairwise(made):
-            if _may_be_deleted(history, story, second):
+            if _may_be_deleted(history, story, second) or _is_carried(history, first, second):
                 continue
             what = f"Job {story.id} was added twice, each time as a new one."
             yield refutation(history, "fired_once", what, first.effect, second.effect)
@@ -44,6 +44,11 @@ def fired_once(history: RecordedHistory) -> Iterator[Refutation]:
 
 def _since(addition: Addition) -> float:
     return addition.effect.since
+
+
+def _is_carried(history: RecordedHistory, first: Addition, second: Addition) -> bool:
+    """Return whether the job was added to a store that had moved, and carried on from there."""
+    return history.store_of(first.effect) != history.store_of(second.effect)
 
 
 def _may_be_deleted(history: RecordedHistory, story: JobStory, by: Addition) -> bool:
