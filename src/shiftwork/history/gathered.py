@@ -10,7 +10,15 @@ from typing import Any, Final
 from msgspec import Struct
 
 from shiftwork.history.effects import Effect, Positions
-from shiftwork.history.intervals import QueuedWait, RankedClaim, Stay, ranked_claims, ranked_waits, stays, waits
+from shiftwork.history.intervals import (
+    ProcessingInterval,
+    QueuedWait,
+    RankedClaim,
+    processing,
+    ranked_claims,
+    ranked_waits,
+    waits,
+)
 from shiftwork.history.lines import BeatArgs, Expected, Fault, Opened, PlaceArgs
 from shiftwork.history.policies import Policies
 from shiftwork.history.stories import JobStory, Tenure
@@ -152,9 +160,9 @@ class RecordedHistory:
         readings[span] = max(now - at, readings.get(span, -inf))
 
     @cached_property
-    def stays(self) -> dict[str, list[Stay]]:
+    def processing(self) -> dict[str, list[ProcessingInterval]]:
         """When jobs of each worker were certainly processing, by when that was certain first."""
-        return stays(self.stories.values())
+        return processing(self.stories.values())
 
     @cached_property
     def waits(self) -> dict[str, list[QueuedWait]]:
