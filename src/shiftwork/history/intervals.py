@@ -153,3 +153,38 @@ def ranks_of(story: JobStory) -> Iterator[tuple[float | None, float | None]]:
         elif ending is None and tenure.freed < inf:
             rank = None  # it may have ended, and how is not known
         yield handed_out, rank
+
+
+class RankedClaim(Struct, frozen=True, gc=False):
+    """A job that was claimed, with the rank that it had."""
+
+    story: JobStory
+    rank: float
+    effect: Effect
+    instance: str
+
+
+def ranked_claims(stories: Iterable[JobStory]) -> dict[tuple[str, str], list[RankedClaim]]:
+    """Return the claims of jobs whose rank is known, by worker and pool."""
+    found: dict[tuple[str, str], list[RankedClaim]] = {}
+    for story in stories:
+        added = story.added
+        if story.amendments or added is None or len(story.additions_of_itself) > 1:
+            continue
+        those = found.setdefault((story.worker, added.job.pool), [])
+        for tenure, (rank, _) in zip(story.tenures, ranks_of(story), strict=True):
+            if tenure.handout is not None and tenure.handout.lost_by is None and rank is not None:
+                those.append(RankedClaim(story, rank, tenure.handout.effect, tenure.handout.instance))
+    for those in found.values():
+        those.sort(key=lambda claim: claim.effect.since)
+    return found
+
+
+def ranked_waits(waits: Mapping[str, Iterable[QueuedWait]]) -> dict[tuple[str, str], list[QueuedWait]]:
+    """Return the certain waits of jobs whose rank is known, by worker and pool."""
+    found: dict[tuple[str, str], list[QueuedWait]] = {}
+    for worker, those in waits.items():
+        for wait in those:
+            if wait.rank is not None and not wait.retrying and wait.story.added is not None:
+                found.setdefault((worker, wait.story.added.job.pool), []).append(wait)
+    return found
