@@ -1,4 +1,4 @@
-"""Random mutants: drawn by a seed, and tried, with a line in a file for each, so that a run can go on."""
+"""Random mutants: drawn by a seed, and tried, with a line in a file for each, so that a run can continue."""
 
 import ast
 import re
