@@ -102,6 +102,11 @@ def test_table(options: dict[str, Any], seen: dict[str, Any], target: int, says:
     assert says in decision.reason
 
 
+def test_slots_that_a_load_keeps_busy_stay_while_its_jobs_come_and_go() -> None:
+    seen = decided(pool(scale_down_threshold=5), current=6, busy_slots=1, queue_depth=1, demand=load(2.0, 3.1))
+    assert (seen.target, "fewer in" in seen.reason) == (6, False)
+
+
 def test_slots_that_have_not_started_are_part_of_the_growth() -> None:
     first = decided(current=2, queue_depth=50)
     assert (first.target, first.memory.added) == (5, 3)

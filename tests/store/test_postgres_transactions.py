@@ -277,9 +277,7 @@ def count_of(url: str, table: str) -> int:
         return int(row[0]) if row else -1
 
 
-async def test_the_job_completes_with_the_users_writes(
-    url: str, table: str, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_the_job_completes_with_the_users_writes(url: str, table: str, caplog: pytest.LogCaptureFixture) -> None:
     app = WorkerOrchestrator(url, namespace=uuid4().hex)
     completed: list[str | None] = []
     app.on("job.completed")(lambda event: completed.append(event.subject))
