@@ -1,7 +1,8 @@
 """Measures the house: files and lines by room, the fullest folders, and through how much code a request travels.
 
-`make house` prints it, and `python docs/journeys.py --files` the files of each journey too. A journey counts the functions of shiftwork that are called, in any thread of this process, and
-the files that they are in. It is walked a few times, and the shortest walk counts: what happens once is left out.
+`make house` prints it, and `python docs/journeys.py --files` the files of each journey too. A journey counts the
+functions of shiftwork that are called, in any thread of this process, and the files that they are in. It is walked a
+few times, and the shortest walk counts: what happens once is left out.
 """
 
 import asyncio

@@ -1,92 +1,10 @@
-"""Jobs that an instance claims before it has a slot for them: how many it may (`PrefetchPace`), and where they wait."""
+"""Where jobs wait that an instance has claimed before it has a slot for them."""
 
-from collections.abc import Callable, Iterable
-from typing import Final
+from collections.abc import Callable
 
-from shiftwork.core.jobs.claiming_ahead import (
-    CLAIM_AHEAD_SECONDS,
-    LONGEST_WAIT,
-    UsualRunTime,
-    allowance,
-    ends_soon,
-    rate_after,
-    run_time_after,
-)
+from shiftwork.core.jobs.claiming_ahead import LONGEST_WAIT
 from shiftwork.core.model.jobs import Claimed
 from shiftwork.runtime.clock import Clock
-from shiftwork.runtime.running.job_run import Run
-
-SAMPLE_SECONDS: Final = 0.002
-"""How often to look, at most."""
-
-
-class PrefetchPace:
-    """Measures one instance, and knows what `core.jobs.claiming_ahead` allows it."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._rate = 0.0
-        self._ends = 0
-        """Short runs that have ended since the rate was last worked out."""
-        self._run_times: dict[str, UsualRunTime] = {}
-        """Of the workers whose runs take longer."""
-        self._sampled_at = clock.now()
-        self._allowed = 0
-
-    def ended(self, run: Run) -> None:
-        """Note how long a run took that has ended."""
-        seconds = self._clock.now() - run.started_at
-        if seconds <= CLAIM_AHEAD_SECONDS:
-            self._ends += 1
-        else:
-            worker = run.job.worker
-            self._run_times[worker] = run_time_after(self._run_times.get(worker), seconds)
-            self._allowed = max(0, self._allowed - 1)  # it counted as one that ends soon
-
-    def allowed(self, runs: Iterable[Run]) -> int:
-        """Return how many jobs may wait for a slot now. `runs` are all that go on, the oldest first."""
-        now = self._clock.now()
-        passed = now - self._sampled_at
-        if passed >= SAMPLE_SECONDS / 2:  # a timer may be a little early
-            self._sampled_at = now
-            self._rate, self._ends = rate_after(self._rate, self._ends, passed), 0
-            self._allowed = allowance(self._rate, self._ending(runs, now))
-        return self._allowed
-
-    def _ending(self, runs: Iterable[Run], now: float) -> int:
-        """Return how many of the longer runs end soon."""
-        steady, soonest = self._steady()
-        ending = 0
-        for run in runs if steady else ():
-            age = now - run.started_at
-            if age < soonest - CLAIM_AHEAD_SECONDS:  # all that follow are younger
-                break
-            usual = steady.get(run.job.worker)
-            ending += usual is not None and ends_soon(usual, age)
-        return ending
-
-    def look_at(self, runs: Iterable[Run]) -> float | None:
-        """Return when to look again although nothing has ended: several runs will be about to end by then."""
-        steady, soonest = self._steady()
-        if not steady:
-            return None
-        now = self._clock.now()
-        for run in runs:
-            if now - run.started_at < soonest - CLAIM_AHEAD_SECONDS:
-                return max(run.started_at + soonest - CLAIM_AHEAD_SECONDS / 2, self._sampled_at + SAMPLE_SECONDS)
-        return None
-
-    def _steady(self) -> tuple[dict[str, UsualRunTime], float]:
-        """Return the workers whose run times are steady, and how long the shortest of them take."""
-        if not self._run_times:
-            return {}, 0.0
-        steady = {worker: usual for worker, usual in self._run_times.items() if usual.steady}
-        return steady, min((usual.seconds for usual in steady.values()), default=0.0)
-
-    def forget(self) -> None:
-        """Start over: the jobs that were claimed ahead are handed back."""
-        self._rate, self._ends, self._allowed = 0.0, 0, 0
-        self._run_times.clear()
 
 
 class PrefetchedJobs:
