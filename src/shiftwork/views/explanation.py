@@ -256,7 +256,6 @@ def _ended_badly(jobs: Sequence[JobRecord]) -> list[str]:
 
 
 def no_estimate(place: Position | None, why: str) -> Estimate:
-    """Return that there is no estimate, and why."""
     return Estimate(
         position=place.n if place else None,
         position_exact=place.exact if place else True,

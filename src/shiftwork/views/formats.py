@@ -1,16 +1,18 @@
 """How single values are written: instants, always in UTC; names of priorities; payloads and results as JSON."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any, Final, Literal
+from functools import cache
+from typing import Any, Final, Literal, TypeVar
 
 import msgspec
-from msgspec import to_builtins
+from msgspec import Struct, structs, to_builtins
 
 from shiftwork.core.model.jobs import JobPriority
 from shiftwork.core.values.job_limits import is_deep
 from shiftwork.handles.plain_values import TOO_DEEP
 
+S = TypeVar("S", bound=Struct)
 _ISO: Final = "%Y-%m-%dT%H:%M:%S.%fZ"
 _LAST: Final = "9999-12-31T23:59:59.999999Z"
 
@@ -36,6 +38,33 @@ def iso(at: float | None) -> str | None:
 def past_iso(at: float) -> str:
     """Return an instant that has been, for programs; one beyond the calendar, which cannot be, as its last."""
     return iso(at) or _LAST
+
+
+def shaped(kind: type[S], /, *sources: object, **given: Any) -> S:
+    """Return a shape: each field as given, or else as the first source with an attribute of that name has it.
+
+    A field that ends in `_at` is an instant: it is written for programs.
+    """
+    plan = _plan(kind, tuple(map(type, sources)), frozenset(given))
+    return kind(**given, **{name: write(getattr(sources[place], name)) for name, place, write in plan})
+
+
+@cache
+def _plan(
+    kind: type[Struct], sources: tuple[type, ...], given: frozenset[str]
+) -> list[tuple[str, int, Callable[[Any], Any]]]:
+    """Return from which source each field is taken, and how it is written."""
+    plan: list[tuple[str, int, Callable[[Any], Any]]] = []
+    for field in structs.fields(kind):
+        place = next((n for n, source in enumerate(sources) if hasattr(source, field.name)), None)
+        if field.name not in given and place is not None:
+            instant = past_iso if field.type is str else iso
+            plan.append((field.name, place, instant if field.name.endswith("_at") else _as_it_is))
+    return plan
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
 
 
 PriorityName = Literal["low", "normal", "high", "critical"]

@@ -201,7 +201,6 @@ class FlowCommands:
         return FlowRecord(flow_id, created_at, known), graph
 
     async def results(self, flow_id: str, jobs: Sequence[Job[Any]], timeout_seconds: float | None) -> list[Any]:
-        """Wait for these jobs of the flow, and return their results."""
         try:
             async with asyncio.timeout(timeout_seconds):
                 for job in jobs:

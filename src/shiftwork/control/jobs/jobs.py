@@ -56,7 +56,6 @@ class JobHandles:
         self._definitions = definitions
 
     async def of(self, records: Sequence[JobRecord]) -> list[Job[Any]]:
-        """Return a handle for each record."""
         here = self._registry.workers
         others: dict[str, float] = {}
         for record in records:
@@ -73,7 +72,6 @@ class JobHandles:
         return handles
 
     async def one(self, record: JobRecord) -> Job[Any]:
-        """Return the handle of one record."""
         return (await self.of([record]))[0]
 
 

@@ -34,7 +34,7 @@ from shiftwork.store.abilities import try_room
 from shiftwork.store.docs import decoded, read, read_all
 from shiftwork.store.flow_failures import stranded_flows
 from shiftwork.store.protocol import Store
-from shiftwork.store.sealed.key_use import keys_in_use
+from shiftwork.store.sealed.key_ring import keys_in_use
 from shiftwork.views.instances import Glance, held, instance_of, place
 from shiftwork.views.overview import Overview, node_views, overview_of, pool_views
 from shiftwork.views.snapshot import Snapshot, judged, leader_of

@@ -146,7 +146,6 @@ class JobRescuer:
         self._beats = {**before, **self._seen}
 
     async def _report_lost(self, nodes: Sequence[tuple[InstanceRecord, str]]) -> None:
-        """Report that these nodes are lost, each for its reason."""
         hosts = {
             one.beat.node: LostNode(one.last_beat_at, one.beat.machine.host) for one, _ in nodes if one.beat.machine
         }
