@@ -2,16 +2,15 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from math import inf
 from shlex import quote
 from typing import Any, Final, cast
 
 from msgspec.structs import replace
 
-from shiftwork.control.access.audit import Audit, because, done_word
-from shiftwork.control.access.store_access import StoreAccess
-from shiftwork.control.definitions import LocalRegistry
+from shiftwork.control.access.audit import because, done_word
+from shiftwork.control.definitions import CommandFamily, ControlServices
 from shiftwork.control.jobs.flow_search import EVERY_FLOW, FlowFilter, FlowPlace, FlowsPage, search_flows
 from shiftwork.control.jobs.jobs import JobHandles
 from shiftwork.control.jobs.known_calls import check_inputs, check_no_circle, check_twins, flow_of, known_jobs
@@ -43,25 +42,13 @@ BROKEN: Final = (JobStatus.DEAD, JobStatus.CANCELLED)
 STOPPABLE: Final = (JobStatus.WAITING, JobStatus.SCHEDULED, JobStatus.FAILED, JobStatus.QUEUED, JobStatus.PROCESSING)
 
 
-class FlowCommands:
+class FlowCommands(CommandFamily):
     """Adds flows and changes them."""
 
-    def __init__(
-        self,
-        access: StoreAccess,
-        now: Callable[[], float],
-        registry: LocalRegistry,
-        *,
-        submission: Submission,
-        handles: JobHandles,
-        audit: Audit,
-    ) -> None:
-        self._access = access
-        self._now = now
-        self._registry = registry
+    def __init__(self, services: ControlServices, *, submission: Submission, handles: JobHandles) -> None:
+        super().__init__(services)
         self._submission = submission
         self._handles = handles
-        self._audit = audit
 
     async def enqueue(self, calls: Sequence[Call[Any]]) -> Flow[Any]:
         """Add these calls and all that they need, in one step: all of them, or none."""

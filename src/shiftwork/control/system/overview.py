@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from shiftwork.control.access.store_access import StoreAccess
-from shiftwork.control.definitions import LocalRegistry
+from shiftwork.control.definitions import CommandFamily, ControlServices, LocalRegistry
 from shiftwork.core.doc_kinds import (
     EDITION,
     EDITION_NAME,
@@ -65,28 +65,24 @@ GLANCE_KEPT_SECONDS: Final = 5.0
 """How long the plan and the pools' definitions are reused."""
 
 
-class System:
+class System(CommandFamily):
     """Answers questions about everything at once."""
 
     def __init__(
         self,
-        access: StoreAccess,
-        now: Callable[[], float],
-        registry: LocalRegistry,
+        services: ControlServices,
         *,
         lease_seconds: float,
         strays: FindStrays,
         outages: OutageLog,
         store_fault: StoreFault,
     ) -> None:
-        self._access = access
-        self._now = now
-        self._registry = registry
+        super().__init__(services)
         self._lease_seconds = lease_seconds
         self._strays = strays
         self._outages = outages
         self._store_fault = store_fault
-        self._glances = Glances(access, now, registry)
+        self._glances = Glances(services.access, services.now, services.registry)
 
     async def overview(self, *, try_write: bool = False) -> Overview:
         """Return every worker, every pool, the leader and what is wrong, from one snapshot.
