@@ -39,7 +39,7 @@ from shiftwork.runtime.context.middleware import Middleware
 from shiftwork.runtime.processes.child_process import ChildProcess
 from shiftwork.runtime.processes.handover import NodeEnd, ProcessEnd
 from shiftwork.runtime.processes.messages import NodeFrame, Setup, Start
-from shiftwork.runtime.processes.post_mortem import KillRecord
+from shiftwork.runtime.processes.post_mortem import KilledJobs
 from shiftwork.runtime.processes.remote_runner import RemoteRunner
 from shiftwork.runtime.running.job_run import LocalRun
 from shiftwork.store.memory import MemoryStore
@@ -185,7 +185,7 @@ async def test_a_node_sends_the_state_with_the_run(monkeypatch: pytest.MonkeyPat
     mailbox = Mailbox()
     monkeypatch.setattr("shiftwork.runtime.processes.remote_runner.StartedProcess", lambda **_more: mailbox)
     setup = Setup(app="shop:app", role="alone")
-    runner = RemoteRunner(setup, ManualClock(), report=lambda _job, _progress: None, kills=KillRecord())
+    runner = RemoteRunner(setup, ManualClock(), report=lambda _job, _progress: None, kills=KilledJobs())
     state = RunState(last_success=5.0)
     runner.start(LocalRun(claimed(), WorkerConfig(name="nap"), 0.0, Owner(), state))
     assert mailbox.sent[-1] == Start(claimed(), 1, 0, state)

@@ -123,7 +123,7 @@ def point(jobs: float, chance: random.Random) -> Point:
     return Point(
         queued=max(0, round(jobs / 100 * chance.random())),
         processing=busy,
-        workers=slots,
+        slots=slots,
         wanted=slots,
         oldest_wait=wait,
         completed=completed,

@@ -45,7 +45,7 @@ def test_a_moment_says_how_it_is_and_what_ended_since() -> None:
     then.marks["retried"] = 2
     then.wait_seconds, then.run_seconds = 40.0, 0.9
     point = moment(seen(NOW + 60, p=then), ended(seen(p=first)), step=60).pools["p"]
-    assert (point.queued, point.workers, point.oldest_wait) == (5, 2, 10.0)
+    assert (point.queued, point.slots, point.oldest_wait) == (5, 2, 10.0)
     assert (point.completed, point.failed, point.retried) == (20, 2, 1)
     assert point.wait_p95 is not None
     assert 1.5 < point.wait_p95 <= 2  # all that ended since had waited so long

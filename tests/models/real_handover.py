@@ -27,7 +27,7 @@ from shiftwork.runtime.processes.child_process import ChildProcess, SerialRunner
 from shiftwork.runtime.processes.handover import LEASE, NodeEnd, ProcessEnd
 from shiftwork.runtime.processes.host import Host
 from shiftwork.runtime.processes.messages import NodeFrame, Ping, Pong, ProcessFrame, RunEnded, Setup
-from shiftwork.runtime.processes.post_mortem import KillRecord
+from shiftwork.runtime.processes.post_mortem import KilledJobs
 from shiftwork.runtime.processes.remote_runner import RemoteRunner
 from shiftwork.runtime.running.execute import cancelled
 from shiftwork.runtime.running.job_run import LocalRun, Run
@@ -172,7 +172,7 @@ class RealHandover:
     def __init__(self, *, alone: bool) -> None:
         self._clock = clock = ManualClock()
         setup = Setup(app="", role="alone" if alone else "shared")
-        self._runner = RemoteRunner(setup, clock, report=lambda job, progress: None, kills=KillRecord(), host=HOST)
+        self._runner = RemoteRunner(setup, clock, report=lambda job, progress: None, kills=KilledJobs(), host=HOST)
         self._runner.attach(cast("Any", self))
         self._spawned = Spawned.newest
         self._socket, self._end = self._spawned.theirs, self._spawned.runs

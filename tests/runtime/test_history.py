@@ -62,7 +62,7 @@ async def test_a_minute_is_noted_with_what_ended_in_it(stage: Stage, clock: Manu
     await clock.advance(60)
     first, second = [one.pools["default"] for one in await minutes(stage)]
     assert (first.completed, second.completed) == (3, 2)
-    assert (first.failed, first.workers, first.queued) == (0, first.wanted, 0)
+    assert (first.failed, first.slots, first.queued) == (0, first.wanted, 0)
     assert (first.arrived, second.arrived) == (3, 2)
     hours = [HISTORY.decode(doc.body) for doc in await stage.store.docs(HISTORY.name)]
     assert [one.workers["act"].arrived for one in hours if one] == [5]

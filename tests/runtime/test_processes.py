@@ -46,7 +46,7 @@ from shiftwork.runtime.processes.messages import (
     Start,
     Stop,
 )
-from shiftwork.runtime.processes.post_mortem import KillRecord
+from shiftwork.runtime.processes.post_mortem import KilledJobs
 from shiftwork.runtime.processes.quarantine import LONG_CELL_SECONDS, LONGEST_CELL_WAIT_SECONDS, Quarantine
 from shiftwork.runtime.processes.remote_runner import ProcessRole, RemoteRunner
 from shiftwork.runtime.processes.started_process import (
@@ -850,7 +850,7 @@ class Puppet:
 class Theatre:
     """A runner whose process is a puppet, and what becomes of its runs."""
 
-    def __init__(self, role: Any = "shared", kills: KillRecord | None = None) -> None:
+    def __init__(self, role: Any = "shared", kills: KilledJobs | None = None) -> None:
         self.clock = ManualClock()
         self.suspects: list[str] = []
         self.begun: list[str] = []
@@ -861,7 +861,7 @@ class Theatre:
             Setup(app="a:b", role=role),
             self.clock,
             report=lambda _job, _progress: None,
-            kills=kills or KillRecord(),
+            kills=kills or KilledJobs(),
             host=Host(starved=lambda: self.starved),
         )
         self.runner.attach(self)
@@ -918,7 +918,7 @@ async def test_all_that_died_together_are_suspects(shared: Theatre) -> None:
 
 @pytest.mark.usefixtures("shared")
 async def test_a_kill_from_outside_blames_nobody_unless_it_happens_again() -> None:
-    kills = KillRecord()
+    kills = KilledJobs()
     first = Theatre(kills=kills)
     for number in range(1, 21):
         first.start(number)

@@ -7,7 +7,7 @@ import pytest
 
 from shiftwork import ConfigurationError
 from shiftwork.sim.reading import read_scenario
-from shiftwork.sim.scenario_limits import MOST_ATTEMPTS, MOST_FILE_BYTES, refuse_size
+from shiftwork.sim.scenario_limits import MOST_FILE_BYTES, MOST_SIMULATED_RUNS, refuse_size
 from shiftwork.sim.study import study_scenario
 from shiftwork.sim.traffic import multiplied
 from tests.cli.terminal import Terminal
@@ -74,7 +74,7 @@ def test_more_load_is_counted_before_it_is_simulated() -> None:
         study_scenario(multiplied(small(), 1e6))
     with pytest.raises(ConfigurationError, match="runs of jobs"):
         study_scenario(small(), search=True, headroom=1e6)
-    refuse_size(small(), load=MOST_ATTEMPTS / 1_000)
+    refuse_size(small(), load=MOST_SIMULATED_RUNS / 1_000)
 
 
 def test_a_file_without_an_end_is_refused(tmp_path: Path) -> None:

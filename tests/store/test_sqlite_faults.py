@@ -224,7 +224,7 @@ async def test_a_damaged_file(store: SqliteStore, path: str, start: float, end: 
 
 
 def test_a_sqlite_that_is_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schema, "VERSION", (3, 34, 1))
+    monkeypatch.setattr(schema, "SQLITE_VERSION", (3, 34, 1))
     with pytest.raises(StoreUnavailableError, match="pysqlite3"):
         schema.check_driver()
 

@@ -24,7 +24,7 @@ from shiftwork.core.observing.event_rows import EventRow, text_of
 from shiftwork.core.options.configs import check_schedule, timing
 from shiftwork.core.schedules.cron import cron_words
 from shiftwork.core.schedules.cron_sentences import PHRASES as CRON_PHRASES
-from shiftwork.core.values.misfits import PHRASES as MISFITS
+from shiftwork.core.values.misfits import MISFIT_PHRASES as MISFITS
 from shiftwork.core.values.misfits import misfit
 from shiftwork.core.workers.state import reason_of
 from shiftwork.errors import ConfigurationError

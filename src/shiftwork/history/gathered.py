@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct
 
 from shiftwork.history.effects import Effect, Positions
-from shiftwork.history.intervals import QueuedWait, Stay, stays, waits
+from shiftwork.history.intervals import ProcessingInterval, QueuedWait, processing, waits
 from shiftwork.history.lines import BeatArgs, Expected, Fault, Opened, PlaceArgs
 from shiftwork.history.policies import Policies
 from shiftwork.history.stories import JobStory, Tenure
@@ -119,9 +119,9 @@ class RecordedHistory:
         self.clocks = min(least, ahead), max(most, ahead)
 
     @cached_property
-    def stays(self) -> dict[str, list[Stay]]:
+    def processing(self) -> dict[str, list[ProcessingInterval]]:
         """When jobs of each worker were certainly processing, by when that was certain first."""
-        return stays(self.stories.values())
+        return processing(self.stories.values())
 
     @cached_property
     def waits(self) -> dict[str, list[QueuedWait]]:

@@ -13,7 +13,7 @@ from shiftwork.history.effects import Effect
 from shiftwork.history.stories import JobStory, Tenure
 
 
-class Stay(Struct, frozen=True, gc=False):
+class ProcessingInterval(Struct, frozen=True, gc=False):
     """A job was processing under one fence, certainly from `since` to `until`."""
 
     since: float
@@ -29,24 +29,24 @@ class Stay(Struct, frozen=True, gc=False):
         return None if self.tenure.handout is None else self.tenure.handout.effect
 
 
-def stays(stories: Iterable[JobStory]) -> dict[str, list[Stay]]:
-    """Return the certain stays of each worker's jobs."""
-    found: dict[str, list[Stay]] = {}
+def processing(stories: Iterable[JobStory]) -> dict[str, list[ProcessingInterval]]:
+    """Return when jobs were certainly processing, by worker."""
+    found: dict[str, list[ProcessingInterval]] = {}
     for story in stories:
-        for stay in _stays_of(story):
-            found.setdefault(story.worker, []).append(stay)
+        for interval in _processing_of(story):
+            found.setdefault(story.worker, []).append(interval)
     for those in found.values():
-        those.sort(key=lambda stay: stay.since)
+        those.sort(key=lambda interval: interval.since)
     return found
 
 
-def _stays_of(story: JobStory) -> Iterator[Stay]:
+def _processing_of(story: JobStory) -> Iterator[ProcessingInterval]:
     for tenure, after in story.successive:
         if tenure.handout is None:
             continue
         until, ended_by = _certain_end(tenure, after)
         if tenure.until < until:
-            yield Stay(tenure.until, until, story, tenure, ended_by)
+            yield ProcessingInterval(tenure.until, until, story, tenure, ended_by)
 
 
 def _certain_end(tenure: Tenure, after: Tenure | None) -> tuple[float, Effect | None]:

@@ -16,7 +16,7 @@ from msgspec import Struct
 from shiftwork.history.effects import Effect
 from shiftwork.history.lines import AddedJob
 
-ENDED = frozenset({"completed", "dead", "cancelled"})
+FINAL_STATUSES = frozenset({"completed", "dead", "cancelled"})
 """The statuses of a job that has ended for good."""
 
 
@@ -216,14 +216,14 @@ class JobStory(Struct, gc=False):
     def may_have_ended(self, by: float) -> bool:
         """Return whether the job may have ended, or been deleted, by this position."""
         expires = self.added is None or self.added.job.expires_at is not None
-        ends = any(ending.status in ENDED and ending.effect.since <= by for ending in self.endings)
+        ends = any(ending.status in FINAL_STATUSES and ending.effect.since <= by for ending in self.endings)
         return expires or ends or any(one.effect.since <= by for one in self.amended("cancel", "discard"))
 
     def has_ended(self, by: float) -> Ending | None:
         """Return an outcome by which the job had certainly ended before this position, and is not requeued since."""
         for tenure in self.tenures:
             ending = tenure.ending
-            if ending is not None and ending.status in ENDED and ending.effect.until < by:
+            if ending is not None and ending.status in FINAL_STATUSES and ending.effect.until < by:
                 again = any(one.effect.until >= ending.effect.since for one in self.amended("requeue", "discard"))
                 anew = any(one.effect.until >= ending.effect.since for one in self.additions_of_itself)
                 return None if again or anew else ending

@@ -6,9 +6,9 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from shiftwork.core.model.jobs import JobPriority
-from shiftwork.simulation.episode import SCHEDULES, JobPlan, OrderKind, OrderPlan, PoolPlan, WorkerPlan, job_id
+from shiftwork.simulation.episode import SCHEDULE_NAMES, JobPlan, OrderKind, OrderPlan, PoolPlan, WorkerPlan, job_id
 
-CHANGES: Final[tuple[OrderKind, ...]] = (
+ORDER_KINDS: Final[tuple[OrderKind, ...]] = (
     *("cancel", "cancel", "cancel", "requeue", "send", "send", "pause", "resume", "disable", "enable", "trigger"),
     *("schedule", "schedule", "unschedule", "reschedule", "wait", "wait"),
 )
@@ -44,7 +44,7 @@ def draw_orders(
 def _change(
     chance: Random, at: float, workers: tuple[WorkerPlan, ...], pools: tuple[PoolPlan, ...], known: list[str]
 ) -> OrderPlan | None:
-    kind = chance.choice(CHANGES)
+    kind = chance.choice(ORDER_KINDS)
     if kind in ("cancel", "requeue", "send", "wait"):
         return OrderPlan(at=at, kind=kind, about=chance.choice(known[-10:])) if known else None
     if kind in ("pause", "resume"):
@@ -56,7 +56,7 @@ def _change(
     if kind in ("schedule", "unschedule"):
         tasks = [plan for plan in workers if plan.act in ("task", "plain task")]
         job = JobPlan(worker=chance.choice(tasks).name, script=chance.choice(("0.01", "0.2", "0.1 fail")))
-        return OrderPlan(at=at, kind=kind, about=chance.choice(SCHEDULES), jobs=(job,), every=chance.choice(EVERY))
+        return OrderPlan(at=at, kind=kind, about=chance.choice(SCHEDULE_NAMES), jobs=(job,), every=chance.choice(EVERY))
     return OrderPlan(at=at, kind=kind, about=chance.choice(workers).name)
 
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 from shiftwork.simulation.ground.world import Rhythm
 
 Act = Literal["task", "plain task", "timed", "plain timed", "durable"]
-SCHEDULES: Final = ("s1", "s2")
+SCHEDULE_NAMES: Final = ("s1", "s2")
 """The names of stored schedules."""
 Apart = Literal["process", "all"]
 OrderKind = Literal[

@@ -126,8 +126,8 @@ RUNTIME_CLAIMS: Final = table(
     Mutant(
         "a handed back job counts for a breaker",
         "outcomes/breaker_stepper.py",
-        "(report is not None and report.kind in BROKEN)",
-        "report is None or report.kind in BROKEN",
+        "(report is not None and report.kind in FAILURE_KINDS)",
+        "report is None or report.kind in FAILURE_KINDS",
         ("tests/runtime/test_failures.py::test_a_run_that_hands_its_job_back_says_nothing_about_the_breaker",),
     ),
     Mutant(

@@ -198,7 +198,7 @@ RUNTIME_RUNS: Final = table(
         "a node that resigns while it asks for the lead keeps it",
         "leader/leader.py",
         "        if self._resigned():  # while the store was asked\n"
-        "            await self._store.drop(LEASE, self._node)\n"
+        "            await self._store.drop(LEADER_LEASE, self._node)\n"
         "            return False\n",
         "",
         ("tests/runtime/test_leadership.py::test_a_lease_that_is_granted_after_resigning_is_given_back",),

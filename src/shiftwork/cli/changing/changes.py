@@ -18,8 +18,8 @@ from shiftwork.core.words import counted
 from shiftwork.errors import JobError, UnknownJobError
 from shiftwork.views.formats import clock_time, iso
 
-WAITING: Final = (JobStatus.WAITING, JobStatus.SCHEDULED, JobStatus.QUEUED, JobStatus.FAILED)
-LIVE: Final = (*WAITING, JobStatus.PROCESSING)
+NOT_STARTED: Final = (JobStatus.WAITING, JobStatus.SCHEDULED, JobStatus.QUEUED, JobStatus.FAILED)
+NOT_ENDED: Final = (*NOT_STARTED, JobStatus.PROCESSING)
 
 One = Callable[[Control, str, str | None], Awaitable[str]]
 """Changes one job for a reason, and returns what was done, for people."""
@@ -87,7 +87,7 @@ def cancel(
     if flow is not None:
         _whole_flow(source, "cancel", flow, [*ids, waiting, everything, *narrowed.values()], how)
         return
-    statuses = LIVE if everything else WAITING if waiting else None
+    statuses = NOT_ENDED if everything else NOT_STARTED if waiting else None
     wanted = _wanted(ids, statuses, narrowed, "--waiting, --all or --flow")
     if wanted is None:
         _each(source, ids, _cancel, how)

@@ -38,7 +38,7 @@ BROKEN_LOOK_SECONDS: Final = 10.0
 """How often a caller that waits for a result checks whether the flow is broken, at the least."""
 MANY_JOBS: Final = 500
 """A flow of more jobs is drawn in a thread: it takes a while, and others must not wait for it."""
-BROKEN: Final = (JobStatus.DEAD, JobStatus.CANCELLED)
+RETRYABLE: Final = (JobStatus.DEAD, JobStatus.CANCELLED)
 STOPPABLE: Final = (JobStatus.WAITING, JobStatus.SCHEDULED, JobStatus.FAILED, JobStatus.QUEUED, JobStatus.PROCESSING)
 
 
@@ -244,7 +244,7 @@ class FlowCommands(CommandFamily):
 
     async def retry(self, flow_id: str, *, reason: str | None = None) -> int:
         """Queue the dead and cancelled jobs of a flow again, and return how many."""
-        return await self._change(flow_id, BROKEN, Requeue(self._now()), "retried", reason)
+        return await self._change(flow_id, RETRYABLE, Requeue(self._now()), "retried", reason)
 
     async def _change(
         self, flow_id: str, statuses: tuple[JobStatus, ...], change: Change, what: str, reason: str | None

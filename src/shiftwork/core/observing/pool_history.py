@@ -64,7 +64,7 @@ class Point(Struct, frozen=True, array_like=True):
 
     queued: int
     processing: int
-    workers: int
+    slots: int
     wanted: int
     oldest_wait: float | None = None
     completed: int | None = None
@@ -292,7 +292,7 @@ def _share(point: Point, part: int, parts: int) -> Point:
     return Point(
         point.queued,
         point.processing,
-        point.workers,
+        point.slots,
         point.wanted,
         point.oldest_wait,
         share(point.completed),
@@ -326,7 +326,7 @@ def _sum(points: Sequence[Point]) -> Point:
     return Point(
         last.queued,
         last.processing,
-        last.workers,
+        last.slots,
         last.wanted,
         last.oldest_wait,
         _total([point.completed for point in points]),

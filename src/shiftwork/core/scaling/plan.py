@@ -225,7 +225,7 @@ def pool_load(
     ungated = max(0, stats.queued - sum(one.queued for one in backlogs.values()))
     return PoolLoad(
         queue_depth=stats.queued,
-        busy_workers=stats.processing,
+        busy_slots=stats.processing,
         current=slots,
         oldest_wait_seconds=None if stats.oldest_run_at is None else max(0.0, now - stats.oldest_run_at),
         open=ungated + sum(one.open for one in backlogs.values()),

@@ -10,7 +10,7 @@ from shiftwork.history.refutation import Refutation, refutation
 from shiftwork.history.rules.holding import MOVES
 from shiftwork.history.stories import Ending, Handout, JobStory, Tenure
 
-COUNTED: Final = frozenset({EndKind.RAISED, EndKind.TIMED_OUT})
+COUNTED_ENDS: Final = frozenset({EndKind.RAISED, EndKind.TIMED_OUT})
 """The ends that use up an attempt."""
 UNCOUNTED: Final = frozenset({EndKind.CRASHED, EndKind.LOST, EndKind.DRAINED})
 """The ends that do not: the job is not to blame, or its crashes are counted apart."""
@@ -50,7 +50,7 @@ def _wrong_count(history: RecordedHistory, story: JobStory, tenure: Tenure) -> I
 
 def _expected(handout: Handout, ending: Ending) -> tuple[int, int] | None:
     """Return the attempts and crashes that the outcome leaves; None if that is not known."""
-    if ending.report in COUNTED or ending.status == "completed":
+    if ending.report in COUNTED_ENDS or ending.status == "completed":
         return handout.attempt, handout.crashes
     if ending.report in UNCOUNTED or ending.status == "queued":
         crashes = handout.crashes + (ending.report == EndKind.CRASHED)

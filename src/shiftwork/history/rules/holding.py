@@ -6,7 +6,7 @@ from typing import Final
 
 from shiftwork.history.gathered import RecordedHistory
 from shiftwork.history.refutation import Refutation, refutation
-from shiftwork.history.stories import ENDED, JobStory, RunLine, Tenure
+from shiftwork.history.stories import FINAL_STATUSES, JobStory, RunLine, Tenure
 
 MOVES: Final = ("restore", "take_over")
 
@@ -87,7 +87,7 @@ def _end_before(history: RecordedHistory, story: JobStory, claimed: Tenure) -> t
         for tenure in story.tenures
         if tenure is not claimed
         for ending in tenure.endings
-        if ending.accepted and ending.status in ENDED
+        if ending.accepted and ending.status in FINAL_STATUSES
     ]
     ends += [
         (one.effect, "cancelled")

@@ -14,7 +14,7 @@ from shiftwork.core.schedules.cron import CronTimes
 from shiftwork.core.schedules.fire_times import CATCH_UP_LIMIT, fire_id, pause
 from shiftwork.history.gathered import RecordedHistory
 from shiftwork.history.refutation import Refutation, refutation
-from shiftwork.history.stories import ENDED, Addition, JobStory
+from shiftwork.history.stories import FINAL_STATUSES, Addition, JobStory
 
 if TYPE_CHECKING:
     from shiftwork.core.model.workers import WorkerConfig
@@ -176,7 +176,9 @@ def _may_be_live(history: RecordedHistory, jobs: list[JobStory], since: float, u
     least, most = history.clocks
     for story in jobs:
         began = min(one.effect.asked_at for one in story.additions_of_itself) + least
-        ends = [tenure.ending.effect for tenure in story.tenures if tenure.ending and tenure.ending.status in ENDED]
+        ends = [
+            tenure.ending.effect for tenure in story.tenures if tenure.ending and tenure.ending.status in FINAL_STATUSES
+        ]
         ended = max((end.answered_at for end in ends), default=float("inf")) + most
         if began <= until and ended >= since:
             return True
@@ -192,7 +194,7 @@ def _missed_interval(
         if any(story.amended("cancel", "discard", "requeue")) or not story.tenures:
             return None
         ending = story.tenures[-1].ending
-        if ending is None or ending.status not in ENDED or ending.effect.now is None:
+        if ending is None or ending.status not in FINAL_STATUSES or ending.effect.now is None:
             return None  # it may be live
         if ending.effect.now > last:
             last, line = ending.effect.now, ending.effect.line

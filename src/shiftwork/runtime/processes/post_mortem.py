@@ -67,7 +67,7 @@ class Death(Struct, frozen=True, kw_only=True):
         return f"{how}\n{self.stack}" if self.stack else how
 
 
-class KillRecord:
+class KilledJobs:
     """Remembers which jobs were in a process that was killed from outside: twice makes a job a suspect."""
 
     def __init__(self) -> None:

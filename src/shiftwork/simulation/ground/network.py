@@ -28,7 +28,7 @@ REFUSED: Final = "the connection was refused"
 SILENT: Final = "no reply"
 
 
-class Pace(Struct, frozen=True, kw_only=True):
+class StoreDelays(Struct, frozen=True, kw_only=True):
     """How long things take on the way to the store, in seconds."""
 
     least: float = 0.0003
@@ -45,7 +45,7 @@ class Pace(Struct, frozen=True, kw_only=True):
 class Network:
     """The store, and the ways of all processes to it."""
 
-    def __init__(self, time: VirtualTime, home: SimProcess, *, chance: Random, pace: Pace) -> None:
+    def __init__(self, time: VirtualTime, home: SimProcess, *, chance: Random, pace: StoreDelays) -> None:
         self.away: Away | None = None
         """How the store is away now."""
         self.order = 0

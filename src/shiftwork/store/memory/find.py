@@ -13,7 +13,7 @@ from shiftwork.core.model.jobs import DeadJob, JobRecord, JobStatus, begun
 from shiftwork.core.values.job_limits import BEGINNING
 from shiftwork.store.memory.rows import JobTable
 
-EXACT: Final = ("worker", "pool", "key", "unique_key", "instance", "flow")
+EXACT_FIELDS: Final = ("worker", "pool", "key", "unique_key", "instance", "flow")
 
 
 def get(table: JobTable, ids: Sequence[str], *, whole: bool) -> list[JobRecord | None]:
@@ -57,7 +57,7 @@ def _age(job: JobRecord) -> tuple[float, str]:
 
 def _matches(job: JobRecord, wanted: JobFilter) -> bool:
     return (
-        all(getattr(wanted, name) in (None, getattr(job, name)) for name in EXACT)
+        all(getattr(wanted, name) in (None, getattr(job, name)) for name in EXACT_FIELDS)
         and (wanted.ids is None or job.id in wanted.ids)
         and (wanted.status is None or job.status in wanted.status)
         and (wanted.tag is None or wanted.tag in job.tags)

@@ -20,8 +20,8 @@ from shiftwork.core.doc_kinds import ENCRYPTION
 from shiftwork.core.values.envelopes import (
     BEFORE,
     CIPHER,
+    ENVELOPE_VERSION,
     NONCE_BYTES,
-    VERSION,
     KeyInUse,
     key_of,
     parts,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 KEY_BYTES: Final = 32
 _ID_BYTES: Final = 4
-VARIABLE: Final = "SHIFTWORK_ENCRYPTION_KEYS"
+KEYS_VARIABLE: Final = "SHIFTWORK_ENCRYPTION_KEYS"
 FILE_VARIABLE: Final = "SHIFTWORK_ENCRYPTION_KEY_FILE"
 _OTHERS: Final = 0o007
 
@@ -74,7 +74,7 @@ class KeyRing:
     def open(self, value: bytes, *place: str) -> bytes | None:
         """Decrypt a value of this place; None if its key is missing, or if it was changed or belongs elsewhere."""
         cipher = self._ciphers.get(key_of(value))
-        if cipher is None or version_of(value) not in (BEFORE, VERSION):
+        if cipher is None or version_of(value) not in (BEFORE, ENVELOPE_VERSION):
             return None
         nonce, ciphertext = parts(value)
         try:
@@ -128,9 +128,9 @@ def key_ring(keys: Sequence[str]) -> KeyRing:
 
 
 def _of_environment() -> tuple[str, ...]:
-    keys, file = os.environ.get(VARIABLE), os.environ.get(FILE_VARIABLE)
+    keys, file = os.environ.get(KEYS_VARIABLE), os.environ.get(FILE_VARIABLE)
     if keys and file:
-        message = f"both {VARIABLE} and {FILE_VARIABLE} are set: unset one of them"
+        message = f"both {KEYS_VARIABLE} and {FILE_VARIABLE} are set: unset one of them"
         raise EncryptionKeyError(message)
     return tuple(_split(keys)) if keys else _of_file(Path(file)) if file else ()
 
@@ -197,7 +197,8 @@ def refuse_missing_keys(store: Store, in_use: Collection[str]) -> None:
         has = f"has only {' and '.join(ours)}" if ours else "has no keys"
         message = (
             f"jobs in {store.url} are encrypted with key {' and '.join(missing)}, and this process {has}. Give it the "
-            f"same keys as the other processes: {VARIABLE}, {FILE_VARIABLE}, or WorkerOrchestrator(encryption_keys=…)"
+            f"same keys as the other processes: {KEYS_VARIABLE}, {FILE_VARIABLE}, or "
+            "WorkerOrchestrator(encryption_keys=…)"
         )
         raise EncryptionKeyError(message)
 
