@@ -45,26 +45,30 @@ def shaped(kind: type[S], /, *sources: object, **given: Any) -> S:
 
     A field that ends in `_at` is an instant: it is written for programs.
     """
-    plan = _plan(kind, tuple(map(type, sources)), frozenset(given))
-    return kind(**given, **{name: write(getattr(sources[place], name)) for name, place, write in plan})
+    plain, instants = _plan(kind, tuple(map(type, sources)), frozenset(given))
+    for name, place in plain:
+        given[name] = getattr(sources[place], name)
+    for name, place, write in instants:
+        given[name] = write(getattr(sources[place], name))
+    return kind(**given)
 
 
 @cache
 def _plan(
     kind: type[Struct], sources: tuple[type, ...], given: frozenset[str]
-) -> list[tuple[str, int, Callable[[Any], Any]]]:
-    """Return from which source each field is taken, and how it is written."""
-    plan: list[tuple[str, int, Callable[[Any], Any]]] = []
+) -> tuple[list[tuple[str, int]], list[tuple[str, int, Callable[[Any], str | None]]]]:
+    """Return from which source each field is taken: what stays as it is, and the instants with how they are written."""
+    plain: list[tuple[str, int]] = []
+    instants: list[tuple[str, int, Callable[[Any], str | None]]] = []
     for field in structs.fields(kind):
         place = next((n for n, source in enumerate(sources) if hasattr(source, field.name)), None)
-        if field.name not in given and place is not None:
-            instant = past_iso if field.type is str else iso
-            plan.append((field.name, place, instant if field.name.endswith("_at") else _as_it_is))
-    return plan
-
-
-def _as_it_is(value: Any) -> Any:
-    return value
+        if field.name in given or place is None:
+            continue
+        if field.name.endswith("_at"):
+            instants.append((field.name, place, past_iso if field.type is str else iso))
+        else:
+            plain.append((field.name, place))
+    return plain, instants
 
 
 PriorityName = Literal["low", "normal", "high", "critical"]

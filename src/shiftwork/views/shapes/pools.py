@@ -1,6 +1,5 @@
 """Pools, instances and nodes as programs see them, by `--json` and over HTTP."""
 
-from types import SimpleNamespace
 from typing import Literal
 
 from msgspec import Struct
@@ -152,11 +151,19 @@ def node_shape(node: NodeView) -> NodeShape:
 
 def instance_shape(instance: WorkerInstance) -> InstanceShape:
     """Return a running instance of a pool."""
-    return shaped(
-        InstanceShape,
-        SimpleNamespace(**instance),
+    return InstanceShape(
+        id=instance["id"],
+        pool=instance["pool"],
+        node=instance["node"],
+        status=instance["status"],
+        slots=instance["slots"],
         busy=len(instance["current_jobs"]),
+        current_jobs=instance["current_jobs"],
+        completed=instance["completed"],
+        failed=instance["failed"],
         memory_bytes=instance["memory"],
+        pid=instance["pid"],
+        started_at=past_iso(instance["started_at"]),
         last_beat_at=past_iso(instance["last_heartbeat"]),
         cpu_percent=instance["cpu"],
         lag_seconds=instance["lag"],
