@@ -145,7 +145,7 @@ def quiet(current: int, seconds: float, **seen: Any) -> Decision:
 
 
 class TestGoingDown:
-    """By a step a second, to what was wanted within a while, and never a busy slot."""
+    """By one step a second, to what was wanted within a while, and never by a busy slot."""
 
     def test_the_first_wish_for_less_is_only_remembered(self) -> None:
         decision = quiet(5, 0)
@@ -186,14 +186,14 @@ class TestGoingDown:
         assert current == 960
 
     @pytest.mark.parametrize("seen", [{"queue_depth": 10}, {"queue_depth": 30}, {"known": False}], ids=str)
-    def test_wanting_as_many_or_not_knowing_begins_the_while_anew(self, seen: dict[str, Any]) -> None:
+    def test_wanting_as_many_or_not_knowing_restarts_the_wait(self, seen: dict[str, Any]) -> None:
         before = quiet(5, 59)
         between = decided(memory=before.memory, now=NOW + 60, current=5, busy_slots=0, **seen)
         after = decided(memory=between.memory, now=NOW + 61, current=5, busy_slots=0)
         assert after.target == 5
         assert "fewer in" in after.reason
 
-    def test_a_pause_of_the_leader_begins_the_while_anew(self) -> None:
+    def test_a_pause_of_the_leader_restarts_the_wait(self) -> None:
         before = quiet(5, 30)
         after = decided(memory=before.memory, now=NOW + 300, current=5, busy_slots=0)
         assert (after.target, "one fewer in 60 s" in after.reason) == (5, True)

@@ -41,7 +41,7 @@ FAILED: Final = -11
 
 
 class NarrowPipes:
-    """`os`, with pipes that have room for only so many tokens."""
+    """`os`, with pipes that have room for only a few tokens."""
 
     def __init__(self, room: int) -> None:
         self._room = room
@@ -86,7 +86,7 @@ class Spawned:
         Spawned.newest = self
 
     def watch(self, on_death: Callable[[], None]) -> None:
-        """Never tell of a death: the model does."""
+        """Never report a death: the model does."""
 
     def renew(self, until: float) -> None:
         with suppress(BlockingIOError, BrokenPipeError):

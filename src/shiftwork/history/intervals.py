@@ -122,7 +122,7 @@ def _wait(
     story: JobStory, by: Effect, after: Tenure | None, rank: float | None, *, last: float, retrying: bool = False
 ) -> Iterator[QueuedWait]:
     if after is not None and after.handout is not None and after.handout.lost_by is not None:
-        return  # it was lost by a claim that nobody heard of, at any time since
+        return  # it was lost by a claim that went unheard, at any time since
     until = last if after is None else after.since
     if by.until < until:
         yield QueuedWait(by.until, until, story, rank, by, retrying)
@@ -153,3 +153,38 @@ def ranks_of(story: JobStory) -> Iterator[tuple[float | None, float | None]]:
         elif ending is None and tenure.freed < inf:
             rank = None  # it may have ended, and how is not known
         yield handed_out, rank
+
+
+class RankedClaim(Struct, frozen=True, gc=False):
+    """A job that was claimed, with the rank that it had."""
+
+    story: JobStory
+    rank: float
+    effect: Effect
+    instance: str
+
+
+def ranked_claims(stories: Iterable[JobStory]) -> dict[tuple[str, str], list[RankedClaim]]:
+    """Return the claims of jobs whose rank is known, by worker and pool."""
+    found: dict[tuple[str, str], list[RankedClaim]] = {}
+    for story in stories:
+        added = story.added
+        if story.amendments or added is None or len(story.additions_of_itself) > 1:
+            continue
+        those = found.setdefault((story.worker, added.job.pool), [])
+        for tenure, (rank, _) in zip(story.tenures, ranks_of(story), strict=True):
+            if tenure.handout is not None and tenure.handout.lost_by is None and rank is not None:
+                those.append(RankedClaim(story, rank, tenure.handout.effect, tenure.handout.instance))
+    for those in found.values():
+        those.sort(key=lambda claim: claim.effect.since)
+    return found
+
+
+def ranked_waits(waits: Mapping[str, Iterable[QueuedWait]]) -> dict[tuple[str, str], list[QueuedWait]]:
+    """Return the certain waits of jobs whose rank is known, by worker and pool."""
+    found: dict[tuple[str, str], list[QueuedWait]] = {}
+    for worker, those in waits.items():
+        for wait in those:
+            if wait.rank is not None and not wait.retrying and wait.story.added is not None:
+                found.setdefault((worker, wait.story.added.job.pool), []).append(wait)
+    return found

@@ -175,11 +175,26 @@ class JobStory(Struct, gc=False):
     id: str
     worker: str = ""
     additions: tuple[Addition, ...] = ()
-    """Every addition that was answered with this job's id, or that may have made it."""
+    """Every addition that was answered with this job's id, or that may have made it: see `note_addition`."""
+    added: Addition | None = None
+    """The addition that made the job, if it was acknowledged."""
+    additions_of_itself: tuple[Addition, ...] = ()
+    """The additions that made it, or may have."""
     tenures: list[Tenure] | tuple[()] = ()
     """By fence."""
     amendments: tuple[Amendment, ...] = ()
     sendings: list[Sending] | tuple[()] = ()
+
+    def note_addition(self, addition: Addition) -> None:
+        """Take note of an addition that was answered with this job's id, or that may have made it."""
+        self.additions = (*self.additions, addition)
+        if addition.created is not False and addition.job.id == self.id:
+            own = (*self.additions_of_itself, addition)
+            self.additions_of_itself = (
+                self.additions if len(own) == len(self.additions) else own
+            )  # shared: they are many
+            if addition.created and self.added is None:
+                self.added = addition
 
     def tenure(self, fence: int) -> Tenure:
         """Return the tenure with this fence, a new one if there is none yet."""
@@ -194,16 +209,6 @@ class JobStory(Struct, gc=False):
     def successive(self) -> Iterator[tuple[Tenure, Tenure | None]]:
         """Yield each tenure with the one after it."""
         return zip_longest(self.tenures, self.tenures[1:])
-
-    @property
-    def added(self) -> Addition | None:
-        """Return the addition that made the job, if it was acknowledged."""
-        return next((one for one in self.additions if one.created and one.job.id == self.id), None)
-
-    @property
-    def additions_of_itself(self) -> list[Addition]:
-        """Return the additions that made it, or may have."""
-        return [one for one in self.additions if one.created is not False and one.job.id == self.id]
 
     @property
     def endings(self) -> Iterator[Ending]:

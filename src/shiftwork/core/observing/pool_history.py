@@ -219,7 +219,7 @@ def _rounded(seconds: float | None) -> float | None:
 
 
 def appended(hour: Hour, sample: Sample, before: Before | None, after: Before) -> Hour:
-    """Return the hour with one more moment, of which the busiest pools and workers are kept."""
+    """Return the hour with one more moment, in which the busiest pools and workers are kept."""
     last = moment(sample, before, step=MINUTE)
     names = sorted(last.pools, key=lambda name: (_bustle(last.pools[name]), name), reverse=True)[:MOST_POOLS]
     kept = Moment(last.at, {name: last.pools[name] for name in names})

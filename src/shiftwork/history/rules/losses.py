@@ -7,7 +7,6 @@ from shiftwork.core.doc_kinds import BREAKER, POOL
 from shiftwork.history.effects import Effect
 from shiftwork.history.gathered import RecordedHistory
 from shiftwork.history.refutation import Refutation, refutation
-from shiftwork.history.rules.holding import MOVES
 from shiftwork.history.stories import FINAL_STATUSES, Addition, Ending, JobStory
 
 
@@ -19,7 +18,7 @@ def nothing_lost(history: RecordedHistory) -> Iterator[Refutation]:
     completed, or its worker or pool was stopped. Where the history does not say enough (a breaker was stepped, a
     dependency may hold it), the rule is silent.
     """
-    if not history.expects_rest or any(history.all_of(*MOVES)):
+    if not history.expects_rest:
         return
     rest = _Rest(history)
     for story in history.stories.values():
