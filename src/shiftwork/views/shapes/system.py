@@ -163,8 +163,8 @@ def worker_shape(worker: WorkerView) -> WorkerShape:
     return shaped(
         WorkerShape,
         worker,
-        config,
         state,
+        config,
         worker.stats,
         mode=config.execution_mode,
         rescheduled_at=None if worker.rescheduled is None else iso(worker.rescheduled.at),
