@@ -105,7 +105,7 @@ RUNTIME_RUNS: Final = table(
         "context/kept_steps.py",
         "self.wants_page = self._has_more and not self._kept\n        self._done",
         "self.wants_page = False\n        self._done",
-        ("tests/store/test_job_limits.py::test_a_full_job_is_shown_and_run_without_reading_all_of_it",),
+        ("tests/store/test_job_limits.py::test_a_full_job_is_shown_and_run_without_reading_all_of_it[memory]",),
     ),
     Mutant(
         "the failure that a function caught is not kept",
