@@ -50,6 +50,11 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True):
     samples: list[Sample]
     began_at: float
 
+    @property
+    def good(self) -> bool:
+        """Whether nothing is refuted, and no node printed a traceback about no job."""
+        return self.legal and not self.surprises
+
 
 def piece_of(result: StormResult, seconds: float, processor_seconds: float, began_at: float) -> Piece:
     """Return what is kept of a storm."""
@@ -82,12 +87,12 @@ def pieces_in(file: Path) -> list[Piece]:
 
 def summed(pieces: Sequence[Piece]) -> str:
     """Return the night so far, as a table in Markdown."""
-    rows = ["| store | pieces | time | jobs | runs | faults | illegal |", "|---|---|---|---|---|---|---|"]
+    rows = ["| store | pieces | time | jobs | runs | faults | failed |", "|---|---|---|---|---|---|---|"]
     for store in [*STORM_PLACES, "all"]:
         own = [one for one in pieces if store in (one.store, "all")]
         hours = sum(one.seconds for one in own) / 3600
         counts = [sum(getattr(one, what) for one in own) for what in ("jobs", "runs", "faults")]
-        bad = sum(not one.legal for one in own)
+        bad = sum(not one.good for one in own)
         rows.append(f"| {store} | {len(own)} | {hours:.1f} h | " + " | ".join(f"{n:,}" for n in [*counts, bad]) + " |")
     return "\n".join(rows)
 
@@ -140,17 +145,16 @@ def _lived(plan: StormPlan, kept: Path, file: Path) -> bool:
         piece = piece_of(result, time.time() - began, _spent() - spent, began)
         with file.open("ab") as out:
             out.write(msgspec.json.encode(piece) + b"\n")
-        good = piece.legal and not piece.surprises
         sys.stdout.write(f"» {plan}: {piece.faults} faults\n{piece.text}\n" + "\n".join(piece.surprises[:2]) + "\n")
         sys.stdout.flush()
-        if not good:
+        if not piece.good:
             shutil.copytree(folder / "piece", kept, dirs_exist_ok=True)
     except BaseException:
         shutil.copytree(folder / "piece", kept, dirs_exist_ok=True)
         raise
     finally:
         shutil.rmtree(folder)
-    return good
+    return piece.good
 
 
 def _spent() -> float:
