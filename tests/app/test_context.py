@@ -32,7 +32,7 @@ async def test_it_knows_its_job_and_its_worker(stage: Stage, clock: ManualClock)
     assert repr(ctx) == "<Context of job fetch-data@first, attempt 1 of worker fetch-data>"
 
 
-async def test_it_answers_for_every_field_of_the_configuration(stage: Stage) -> None:
+async def test_it_has_every_field_of_the_configuration(stage: Stage) -> None:
     act = Act()
     ctx = await running_context(stage, act, interval_seconds=60, timeout_seconds=30, depends_on=[])
     for field in WorkerConfig.__struct_fields__:
@@ -69,8 +69,9 @@ async def test_progress_is_kept_newest_first_a_few_times_a_second(stage: Stage, 
     await until_idle()
     for done in range(100):
         act.contexts[0].progress(done, 100, f"{done} of 100")
+    await clock.advance(0.15)
     assert (await job.refresh()).progress is None
-    await clock.advance(0.2)
+    await clock.advance(0.05)
     assert (await job.refresh()).progress == JobProgress(99, 100, "99 of 100", clock.now() - 0.2)
     assert stage.faults.calls["note"] == 1
     act.contexts[0].progress(100)
@@ -115,7 +116,7 @@ async def test_progress_may_come_from_a_thread(stage: Stage, clock: ManualClock)
 
 
 @pytest.mark.parametrize("bad", ["half", None, [1]])
-async def test_progress_that_is_no_number_is_the_functions_own_error(stage: Stage, bad: Any) -> None:
+async def test_progress_that_is_not_a_number_is_the_functions_own_error(stage: Stage, bad: Any) -> None:
     app = stage.app()
 
     @app.task(max_retries=0)

@@ -118,7 +118,7 @@ async def test_every_kind_of_function_runs_to_its_end() -> None:
     await app.close()
 
 
-async def test_a_process_that_loses_its_turn_says_so_and_does_not_go_on(tmp_path: Path) -> None:
+async def test_a_process_that_loses_its_turn_says_so_and_does_not_continue(tmp_path: Path) -> None:
     app = WorkerOrchestrator(f"sqlite:///{tmp_path}/shop.db")
     ran: list[str] = []
 

@@ -379,7 +379,7 @@ async def test_a_dependency_that_will_not_run_by_itself(
 # ── jobs ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_job_tells_its_times_and_counts(stage: Stage, clock: ManualClock) -> None:
+async def test_a_job_shows_its_times_and_counts(stage: Stage, clock: ManualClock) -> None:
     act = Act()
     app = stage.app()
     worker = app.register_worker("act", act, execution_mode="triggered", retry=Retry(base_seconds=5, jitter=0))
@@ -418,7 +418,7 @@ async def test_a_result_that_nothing_will_bring_names_pool_and_store(tmp_path: P
     assert f"no running process has worker send in pool mail of sqlite:///{tmp_path}/jobs.db: start" in str(late.value)
 
 
-async def test_a_caller_that_waits_for_ever_finds_the_reason_in_the_log(
+async def test_a_caller_that_waits_forever_finds_the_reason_in_the_log(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("shiftwork.handles.job.UNSERVED_WARNING_SECONDS", 0.01)

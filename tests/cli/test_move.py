@@ -87,7 +87,7 @@ def test_what_moved_is_left_alone_and_the_new_place_is_named(shop: Terminal) -> 
     assert [(one["code"], one["severity"]) for one in told["problems"]] == [("moved", "warning")]
 
 
-def test_a_process_that_was_not_told_loses_nothing(shop: Terminal) -> None:
+def test_a_process_with_the_old_url_loses_nothing(shop: Terminal) -> None:
     async def untold() -> None:
         old = WorkerOrchestrator(OLD)
         await old.control.jobs.enqueue("resize", {"path": "before.png"})
@@ -125,6 +125,8 @@ def test_given_up(shop: Terminal) -> None:
     assert "is moving to" in shop.refused("cancel", "--all", "--yes")
     with pytest.raises(MoveError, match="is moving to"):
         asyncio.run(load_app("shop:app").start())
+    with pytest.raises(MoveError, match="is moving to"):
+        in_shop(lambda app: app.pause_schedule("nightly"))
     assert "is abandoned" in shop.ok("move", OLD, "--abandon", store=None)
     assert shop.ok("move", OLD, "--abandon", store=None) == "no move was started; nothing is changed\n"
     node = shop.node()

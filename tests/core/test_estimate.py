@@ -117,7 +117,7 @@ def test_jobs_that_still_come_and_go_first() -> None:
     assert starts_in(crowded) is None
 
 
-def test_nothing_is_said_while_nothing_is_known() -> None:
+def test_there_is_no_estimate_while_nothing_is_known() -> None:
     unknown = QueueAhead(now=NOW, due_at=0, mine=line(), others=[line("new", ahead=1, seconds=None)], slots=[(NOW, 1)])
     assert starts_in(unknown) is None
     assert unknown_runs(unknown) == ["new"]

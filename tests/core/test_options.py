@@ -33,11 +33,11 @@ def refusal(name: str, options: dict[str, Any]) -> ConfigurationError:
     return raised.value
 
 
-def test_nothing_said_is_the_documented_policy() -> None:
+def test_the_defaults_are_the_documented_policy() -> None:
     assert worker_config("fetch", {}) == WorkerConfig(name="fetch")
 
 
-def test_everything_said_is_kept() -> None:
+def test_every_given_option_is_kept() -> None:
     said: dict[str, Any] = {
         "execution_mode": "scheduled",
         "cron": "0 3 * * MON-FRI",
@@ -199,6 +199,36 @@ def test_a_bad_value_is_refused_with_worker_and_option(
     assert any(option in str(error) for option in options)
 
 
+def test_the_least_that_an_option_may_be_is_accepted() -> None:
+    continuous = {"execution_mode": CONTINUOUS, "interval_seconds": 0}
+    least = {"max_retries": 0, "max_consecutive_failures": 1, "max_running": 1, "keep_completed_seconds": 0}
+    worker = worker_config("w", {**continuous, **least})
+    assert {name: getattr(worker, name) for name in least} == least
+    rules = {
+        "retry": Retry(base_seconds=0, factor=1, max_seconds=0, jitter=0),
+        "breaker": Breaker(failures=1, window_seconds=0.1, cool_down_seconds=0.1),
+    }
+    worker = worker_config("w", rules)
+    assert (worker.retry, worker.breaker) == (rules["retry"], rules["breaker"])
+    assert worker_config("w", {"retry": Retry(jitter=1)}).retry == Retry(jitter=1)
+    pool = {
+        "min_workers": 0,
+        "max_workers": 1,
+        "scale_up_threshold": 1,
+        "scale_down_threshold": 0,
+        "target_latency_seconds": 0.1,
+        "scale_down_after_seconds": 0,
+        "heartbeat_interval": 0.1,
+        "cpu": 0.1,
+        "memory": 1,
+        "max_jobs_per_instance": 1,
+        "max_memory_per_instance": 1,
+        "priority_aging_seconds": 0,
+    }
+    config = pool_config("p", pool)
+    assert {name: getattr(config, name) for name in pool} == pool
+
+
 @pytest.mark.parametrize("name", ["", " a", "a\n", "a\tb", "a\x00", "a@b", "x" * 201, 5, None])
 def test_a_bad_name_is_refused(name: Any) -> None:
     for refused in (worker_config, pool_config):
@@ -212,7 +242,7 @@ def test_a_good_name_is_kept(name: str) -> None:
     assert pool_config(name, {}).name == name
 
 
-def test_several_problems_are_told_at_once() -> None:
+def test_several_problems_are_reported_at_once() -> None:
     error = refusal("w", {"intervall": 5, "timeout_seconds": 0, "cron": "nope", "blocks": "b"})
     assert type(error) is ConfigurationError
     lines = str(error).splitlines()
@@ -226,13 +256,13 @@ def test_several_problems_of_one_kind_keep_their_kind() -> None:
 
 
 class TestModes:
-    """What is not said depends on the mode; what is said wins."""
+    """Options that are not given depend on the mode; given ones win."""
 
     def test_a_continuous_worker_has_defaults_of_its_own(self) -> None:
         config = worker_config("w", {"execution_mode": "continuous"})
         assert (config.interval_seconds, config.timeout_seconds, config.keep_completed_seconds) == (0.0, None, 3600.0)
 
-    def test_what_is_said_of_a_continuous_worker_wins(self) -> None:
+    def test_the_options_of_a_continuous_worker_win(self) -> None:
         said = {"interval_seconds": 0, "timeout_seconds": 5, "keep_completed_seconds": 7}
         config = worker_config("w", {"execution_mode": CONTINUOUS, **said})
         assert (config.interval_seconds, config.timeout_seconds, config.keep_completed_seconds) == (0.0, 5.0, 7.0)
@@ -319,7 +349,7 @@ def test_type_checkers_know_every_option_and_no_other() -> None:
 
 @pytest.mark.parametrize("kind", [Retry, Breaker])
 def test_type_checkers_know_every_part_with_its_default(kind: type[Struct]) -> None:
-    """What people may write is wider than what is kept, so the constructor is declared beside the fields."""
+    """People may write more than what is kept, so the constructor is declared beside the fields."""
     tree = ast.parse(dedent(inspect.getsource(kind)))
     (init,) = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "__init__"]
     names = [argument.arg for argument in (*init.args.args[1:], *init.args.kwonlyargs)]
@@ -331,7 +361,7 @@ def test_type_checkers_know_every_part_with_its_default(kind: type[Struct]) -> N
 class TestPools:
     """Pools are checked like workers."""
 
-    def test_nothing_said_is_the_documented_policy(self) -> None:
+    def test_the_defaults_are_the_documented_policy(self) -> None:
         assert pool_config("p", {}) == PoolConfig(name="p")
 
     def test_every_field_of_the_config_is_an_option(self) -> None:
@@ -438,7 +468,7 @@ class TestRates:
         max_size=4,
     )
 )
-def test_whatever_is_said_is_kept_or_refused_with_a_configuration_error(options: dict[str, Any]) -> None:
+def test_every_option_is_kept_or_refused_with_a_configuration_error(options: dict[str, Any]) -> None:
     with suppress(ConfigurationError):
         config = worker_config("w", options)
         assert config.interval_seconds >= 0

@@ -1,4 +1,4 @@
-"""Pools over time: what a moment says, what is kept of an hour, and how moments are told in other steps."""
+"""Pools over time: what a moment holds, what is kept of an hour, and how moments are resampled."""
 
 from itertools import pairwise
 
@@ -64,7 +64,7 @@ def test_what_ended_is_not_known_without_a_moment_before() -> None:
     assert (idle.completed, idle.wait_p95) == (0, None)
 
 
-def test_an_hour_keeps_the_busiest_pools_and_where_to_go_on() -> None:
+def test_an_hour_keeps_the_busiest_pools_and_where_to_continue() -> None:
     pools = {f"p{n}": PoolStats(completed=n) for n in range(MOST_POOLS + 20)}
     look = seen(NOW, **pools)
     hour = appended(Hour(7), look, Before(NOW - 60, {}), ended(look))
@@ -80,7 +80,7 @@ def test_an_hour_keeps_the_busiest_pools_and_where_to_go_on() -> None:
 
 
 def grown(at: float, jobs: int, **more: int) -> Sample:
-    """A pool and its worker after so many jobs of 0.2 s, with one more running and two queued."""
+    """A pool and its worker after this many jobs of 0.2 s, with one more running and two queued."""
     pool = PoolStats(
         queued=2, processing=1, completed=jobs, run_seconds=jobs * 0.2, marks={"r0.2s": jobs, "w0.005s": jobs}
     )
@@ -212,7 +212,7 @@ def test_an_hour_of_an_old_leader_is_continued() -> None:
     assert (hour.workers["resize"].completed, hour.workers["resize"].minutes[0].completed) == (30, 10)
 
 
-def test_marks_that_were_counted_under_an_old_leader_are_of_no_single_minute() -> None:
+def test_marks_counted_under_an_old_leader_belong_to_no_single_minute() -> None:
     hour = by_old_leader(100)
     stats = {"resize": WorkerStats(completed=110, run_seconds=22.0, marks={"r0.2s": 60})}
     sample = Sample(NOW + 60, {"p": PoolStats(completed=110)}, {}, {}, stats)

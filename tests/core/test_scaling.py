@@ -108,6 +108,7 @@ def test_slots_that_have_not_started_are_part_of_the_growth() -> None:
     again = decided(current=5, busy_slots=2, queue_depth=50, memory=first.memory)
     assert (again.target, again.memory.added) == (5, 3)
     assert again.reason.endswith("3 more, counting 3 just added")
+    assert decided(current=5, busy_slots=2, queue_depth=120, memory=again.memory).target == 5, "half of it is there"
     deeper = decided(current=5, busy_slots=2, queue_depth=150, memory=again.memory)
     assert (deeper.target, deeper.memory.added) == (10, 8)
     assert deeper.reason.startswith("150 queued is above scale_up_threshold 20: 8 more, counting 3 just added")
@@ -145,7 +146,7 @@ def quiet(current: int, seconds: float, **seen: Any) -> Decision:
 
 
 class TestGoingDown:
-    """By a step a second, to what was wanted within a while, and never a busy slot."""
+    """By one step a second, to what was wanted within a while, and never by a busy slot."""
 
     def test_the_first_wish_for_less_is_only_remembered(self) -> None:
         decision = quiet(5, 0)
@@ -179,6 +180,8 @@ class TestGoingDown:
 
     def test_a_large_step_ends_at_what_was_wanted_within_the_while(self) -> None:
         large, memory, current = pool(max_workers=2000), Memory(), 1000
+        first = decided(large, memory, current=current, busy_slots=0)
+        assert first.reason.endswith("; 100 fewer in 60 s if that lasts")
         for second in range(62):
             busy = Demand(busy=900.0 if second <= 30 else 0.0)
             decision = decided(large, memory, NOW + second, current=current, busy_slots=0, demand=busy)
@@ -186,14 +189,14 @@ class TestGoingDown:
         assert current == 960
 
     @pytest.mark.parametrize("seen", [{"queue_depth": 10}, {"queue_depth": 30}, {"known": False}], ids=str)
-    def test_wanting_as_many_or_not_knowing_begins_the_while_anew(self, seen: dict[str, Any]) -> None:
+    def test_wanting_as_many_or_not_knowing_restarts_the_wait(self, seen: dict[str, Any]) -> None:
         before = quiet(5, 59)
         between = decided(memory=before.memory, now=NOW + 60, current=5, busy_slots=0, **seen)
         after = decided(memory=between.memory, now=NOW + 61, current=5, busy_slots=0)
         assert after.target == 5
         assert "fewer in" in after.reason
 
-    def test_a_pause_of_the_leader_begins_the_while_anew(self) -> None:
+    def test_a_pause_of_the_leader_restarts_the_wait(self) -> None:
         before = quiet(5, 30)
         after = decided(memory=before.memory, now=NOW + 300, current=5, busy_slots=0)
         assert (after.target, "one fewer in 60 s" in after.reason) == (5, True)

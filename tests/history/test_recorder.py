@@ -33,7 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 async def run_some_jobs(app: WorkerOrchestrator) -> list[str]:
-    """A coroutine, a thread, a durable function and a job that fails, each with a value that nobody may see."""
+    """A coroutine, a thread, a durable function and a job that fails, each with a value that must not be recorded."""
     app.register_pool("threads", kind="thread", max_workers=2)
 
     @app.task
@@ -225,7 +225,7 @@ def test_a_line_may_be_longer_than_a_piece(tmp_path: Path) -> None:
     assert [len(args[0][0]) for args in asked(lines, "leave")] == [3 * FIRST_PIECE_BYTES, 1]
 
 
-def test_when_the_disk_is_full_the_file_says_so_and_the_process_goes_on(
+def test_when_the_disk_is_full_the_file_says_so_and_the_process_continues(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     file = HistoryFile(tmp_path, str)

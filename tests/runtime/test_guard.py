@@ -49,7 +49,7 @@ def test_a_guard_outlives_the_signals_that_end_its_node() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the size of a pipe is set")
 def test_a_guard_that_is_frozen_until_its_pipe_is_full_is_replaced(caplog: pytest.LogCaptureFixture) -> None:
-    """Closing its pipe would tell it that the node has ended, once it goes on."""
+    """Closing its pipe would tell it that the node has ended, once it resumes."""
     sleeper = subprocess.Popen(["sleep", "600"], start_new_session=True)
     guard = ProcessGuard()
     try:

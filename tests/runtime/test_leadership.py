@@ -69,7 +69,7 @@ async def test_a_leader_that_came_too_late_follows(
     assert events.names == ["leader.elected"] * 2
 
 
-async def test_who_resigns_is_followed_at_once_and_never_leads_again(
+async def test_a_leader_that_resigns_is_followed_at_once_and_never_leads_again(
     new: Callable[[str], Leadership], store: MemoryStore
 ) -> None:
     one, other = new("one"), new("other")

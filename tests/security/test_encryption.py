@@ -177,7 +177,7 @@ async def test_what_jobs_carry_cannot_be_read_in_the_store(
     assert (MARK.encode() in dump) is not bool(keys)
 
 
-async def test_who_has_the_keys_reads_it_all() -> None:
+async def test_a_process_with_the_keys_reads_it_all() -> None:
     inner = MemoryStore()
     await live_through(sealed(inner, key_ring([OLD])))
     store = sealed(inner, key_ring([NEW, OLD]))
@@ -532,7 +532,7 @@ async def _beaten(store: Store) -> None:
     await eventually(seen)
 
 
-async def test_a_lost_key_keeps_no_process_out_for_ever() -> None:
+async def test_a_lost_key_keeps_no_process_out_forever() -> None:
     inner = MemoryStore()
     before, app = shop(inner, OLD), shop(inner, NEW)
     gone = await shout(before).enqueue(words="gone")
@@ -548,7 +548,7 @@ async def test_a_lost_key_keeps_no_process_out_for_ever() -> None:
         await app.stop()
 
 
-async def test_rekey_goes_on_when_the_last_job_of_a_page_is_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_rekey_continues_when_the_last_job_of_a_page_is_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rekeying, "REKEYED_AT_A_TIME", 2)
     inner = MemoryStore()
     old, new = SealedStore(inner, key_ring([OLD])), SealedStore(inner, key_ring([NEW, OLD]))

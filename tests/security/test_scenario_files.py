@@ -60,7 +60,7 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("bomb", BOMBS)
-def test_a_bomb_is_refused_in_words_and_at_once(bomb: str) -> None:
+def test_a_bomb_is_refused_with_a_reason_and_at_once(bomb: str) -> None:
     change, words = BOMBS[bomb]
     began = time.monotonic()
     with pytest.raises(ConfigurationError, match=words) as raised:

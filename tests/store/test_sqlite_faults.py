@@ -35,7 +35,7 @@ from shiftwork.store.docs import change, read
 from shiftwork.store.sealed.key_ring import KeyRing
 from shiftwork.store.sealed.store import sealed
 from shiftwork.store.sqlite import SqliteStore
-from shiftwork.store.sqlite.file import driver, faults, schema, write_turn
+from shiftwork.store.sqlite.file import call_servers, driver, faults, schema
 from tests.store.conformance.acts import NOW, add, claim, claim_ids, claim_one, finish, job, statuses, succeeded
 from tests.store.servers.small_disk import small_disk
 
@@ -63,7 +63,7 @@ async def store(path: str) -> AsyncIterator[SqliteStore]:
 
 
 async def tamper(store: SqliteStore, statement: str, *args: Any) -> None:
-    """Do to the file what nobody should."""
+    """Do to the file what no program should."""
     await store._write(lambda session: session.db.execute(statement, args).fetchall())
 
 
@@ -144,7 +144,7 @@ async def test_a_folder_that_cannot_be_written(store: SqliteStore) -> None:
             await refused(f"{locked}/shiftwork.db", StoreUnavailableError, "Permission denied")
 
 
-async def test_a_file_that_is_no_database(path: str) -> None:
+async def test_a_file_that_is_not_a_database(path: str) -> None:
     write(path, b"This is not a database. " * 100)
     await refused(path, CorruptStoreError, "not a database")
 
@@ -252,7 +252,7 @@ async def test_a_closed_store_refuses_calls_until_it_is_opened_again(store: Sqli
 
 
 async def test_a_locked_file_is_waited_for_up_to_a_bound(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(write_turn, "LOCK_PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(call_servers, "LOCK_PATIENCE_SECONDS", 0.2)
     store = SqliteStore(path)
     await store.open()
     await add(store, job("1"))
@@ -357,7 +357,7 @@ UNCLAIMABLE = {
     "a signal",
     "flow",
 }
-"""What a claim does not look at, or where the row is in no lane any more."""
+"""What a claim does not look at, or where the row is no longer in a lane."""
 
 
 async def broken_job(store: SqliteStore, damage: str) -> None:

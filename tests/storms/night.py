@@ -1,8 +1,7 @@
 """A night in pieces: many storms and calm hours on each store, added up in a file, and drawn.
 
-`python -m tests.storms.night --minutes 30` goes on where the last call stopped. The clock that matters is the number of
-jobs and of faults, so a night may be run on several days. A piece whose history is illegal stops it, and keeps the
-history.
+`python -m tests.storms.night --minutes 30` continues where the last call stopped. What counts is the number of jobs
+and faults, so a night may be run on several days. A piece whose history is illegal stops it, and keeps the history.
 """
 
 import argparse
@@ -23,8 +22,8 @@ from tests.storms.places import STORM_PLACES
 from tests.storms.storm import Sample, Storm, StormPlan, StormResult
 
 CALM_EVERY: Final = 2
-"""Every so many pieces, nothing is harmed, so that what grows in a node can be seen. The number of places is odd, so
-each of them has both."""
+"""Every few pieces there are no faults, so that growth in a node can be seen. The number of places is odd, so each of
+them has both."""
 
 NODES: Final = 3
 """So that work goes on while one of them starts and one is frozen."""

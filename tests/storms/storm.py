@@ -285,7 +285,7 @@ class Storm:
             return subprocess.Popen(command, cwd=CHECKOUT, env=environment, stdout=log, stderr=log)
 
     async def _rest(self) -> None:
-        """Let no schedule fire any more, and wait until no job is left."""
+        """Stop all schedules, and wait until no job is left."""
         assert self._place is not None
         self._until = time.time() - LATE_SECONDS
         app = WorkerOrchestrator(self._place.url, encryption_keys=self._place.keys)

@@ -179,7 +179,7 @@ def key_of(secret: str) -> bytes:
     except binascii.Error:
         key = b""
     if not key:
-        message = f"app.alert: the secret begins with {_PREFIX} and must go on in base64, and it does not"
+        message = f"app.alert: the secret begins with {_PREFIX} and must continue in base64, and it does not"
         raise ConfigurationError(message)
     return key
 

@@ -37,7 +37,6 @@ def run_once(main: Coroutine[Any, Any, T]) -> T:
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
-    """Return a new event loop."""
     try:
         fast = importlib.import_module("uvloop")
     except ImportError:  # as always on Windows
@@ -125,7 +124,7 @@ class Forkable(Protocol):
     """Something that holds threads, connections or locks."""
 
     def forked(self) -> None:
-        """Begin anew, in a process that was just forked. Only one thread runs."""
+        """Start over, in a process that was just forked. Only one thread runs."""
 
 
 _concerned: Final[WeakSet[Any]] = WeakSet()

@@ -242,7 +242,7 @@ def line_number(file: int, number: int) -> int:
 
 @contextmanager
 def without_collector() -> Iterator[None]:
-    """Look for no cycles among the values of a history, of which there are none: it would take most of the time."""
+    """Do not look for cycles among the values of a history: there are none, and it would take most of the time."""
     was_enabled = isenabled()
     disable()
     try:

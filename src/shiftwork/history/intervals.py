@@ -122,7 +122,7 @@ def _wait(
     story: JobStory, by: Effect, after: Tenure | None, rank: float | None, *, last: float, retrying: bool = False
 ) -> Iterator[QueuedWait]:
     if after is not None and after.handout is not None and after.handout.lost_by is not None:
-        return  # it was lost by a claim that nobody heard of, at any time since
+        return  # it was lost by a claim that went unheard, at any time since
     until = last if after is None else after.since
     if by.until < until:
         yield QueuedWait(by.until, until, story, rank, by, retrying)

@@ -210,7 +210,7 @@ class AddArgs(Struct, frozen=True, array_like=True, gc=False):
 
 
 class AddAnswer(Struct, frozen=True, array_like=True, gc=False):
-    """What became of each job: its id, and whether it is new. Of `extend`: None if the parent does not run any more."""
+    """What became of each job: its id, and whether it is new. For `extend`: None if the parent no longer runs."""
 
     added: list[tuple[str, bool]] | None
 

@@ -87,8 +87,8 @@ class HistoryRecorder:
     def failed(self, number: int, error: BaseException, *, maybe: bool | None = None) -> None:
         """Write that a call has raised. `maybe`: whether it may have happened, if that does not follow from the error.
 
-        Nearly every error may follow an effect: of a store that cannot be reached, or of a caller that was cancelled,
-        nobody knows what the store has done.
+        Nearly every error may follow an effect: if the store cannot be reached, or the caller was cancelled, what the
+        store has done is unknown.
         """
         if maybe is None:
             maybe = not isinstance(error, NEVER_HAPPENED)

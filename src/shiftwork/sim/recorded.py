@@ -42,7 +42,7 @@ MOST_FAILING: Final = 0.99
 LISTED: Final = 5
 """How many names a note lists."""
 GUESSED: Final = NodeGroup(cores=8.0, memory=16 * 2**30)
-"""The machine of a system of which no node runs now."""
+"""The machine of a system that has no running node."""
 WORTH_SAYING: Final = 0.01
 """A share of a pool's jobs below this may be left out without a note."""
 
@@ -137,7 +137,6 @@ def _factor(hour: Hour) -> float:
 
 
 def sums_of(hours: Iterable[Hour]) -> dict[str, WorkerHour]:
-    """Return what each worker did in all these hours."""
     sums: dict[str, WorkerHour] = {}
     for hour in hours:
         for name, done in hour.workers.items():
@@ -223,7 +222,6 @@ def run_time(mean: float | None, counts: tuple[int, ...] | None) -> RunTime:
 
 
 def node_groups(machines: Iterable[NodeBeat]) -> dict[str, NodeGroup]:
-    """Return machines by what they have."""
     alike = Counter((one.cores, one.memory, tuple(sorted(one.labels))) for one in machines)
     names = ["node"] if len(alike) == 1 else [f"node-{n}" for n in range(1, len(alike) + 1)]
     return {

@@ -157,7 +157,7 @@ class Rest:
 
 @contextmanager
 def _listening() -> Iterator[list[str]]:
-    """Collect what is logged together with a traceback: nobody has foreseen that."""
+    """Collect what is logged together with a traceback: it was unforeseen."""
     logged: list[str] = []
 
     class _Handler(logging.Handler):

@@ -30,7 +30,7 @@ CALLS: Final = (
 
 
 def draw_faults(chance: Random, seconds: float, number: int, versions: int) -> tuple[FaultPlan, ...]:
-    """Draw so many faults, in the order of their times: some come together."""
+    """Draw this many faults, in the order of their times: some come together."""
     kinds = chance.choices(list(WEIGHTS), weights=list(WEIGHTS.values()), k=number)
     bad = [chance.uniform(1, seconds) for _ in range(2)]
     faults = [_fault(chance, kind, _time(chance, bad, seconds), versions) for kind in kinds]

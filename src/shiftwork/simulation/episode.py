@@ -101,7 +101,7 @@ class FaultPlan(Struct, frozen=True, kw_only=True):
     at: float
     kind: FaultKind
     target: int = 0
-    """Which node, machine or client, as far as there are so many."""
+    """Which node, machine or client; counted round if there are fewer."""
     seconds: float = 0.0
     """For how long, or by how much."""
     what: str = ""

@@ -217,5 +217,9 @@ def series_of(moments: Sequence[Moment], *, step: float, pools: Sequence[str]) -
 
 
 def _one(points: Sequence[Point | None]) -> PoolSeries:
-    names = PoolSeries.__struct_fields__  # a point has the same fields
-    return PoolSeries(**{name: [None if one is None else getattr(one, name) for one in points] for name in names})
+    fields = {name: name for name in PoolSeries.__struct_fields__} | {
+        "workers": "slots"
+    }  # elsewhere a point has the same
+    return PoolSeries(
+        **{name: [None if one is None else getattr(one, field) for one in points] for name, field in fields.items()}
+    )

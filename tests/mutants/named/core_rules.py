@@ -88,7 +88,7 @@ CORE_RULES: Final = table(
         "workers/admission.py",
         "if other is not None and other.running:",
         "if other is not None and other.running > 1:",
-        ("tests/core/test_admission.py::TestConflicts::test_everything_that_holds_a_job_back_is_told",),
+        ("tests/core/test_admission.py::TestConflicts::test_everything_that_holds_a_job_back_is_reported",),
     ),
     Mutant(
         "a job passes one that waits on a conflict",

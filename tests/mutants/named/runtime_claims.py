@@ -18,7 +18,7 @@ RUNTIME_CLAIMS: Final = table(
         "claiming/job_claimer.py",
         "known = self._runs.active.keys() | self._prefetched",
         "known = self._prefetched",
-        ("tests/runtime/test_claiming_ahead.py::test_it_is_no_stray_after_a_claim_whose_answer_was_lost",),
+        ("tests/runtime/test_claiming_ahead.py::test_it_is_not_a_stray_after_a_claim_whose_answer_was_lost",),
     ),
     Mutant(
         "a claim that comes after the lease is started",
@@ -100,14 +100,14 @@ RUNTIME_CLAIMS: Final = table(
         "outcomes/outbox.py",
         "                if repeated:\n",
         "                if repeated is None:\n",
-        ("tests/runtime/test_store_faults.py::test_a_worker_that_was_disabled_unheard_is_said_to_be_disabled",),
+        ("tests/runtime/test_store_faults.py::test_a_worker_that_was_disabled_unheard_is_reported_as_disabled",),
     ),
     Mutant(
         "a stale outcome counts as ours",
         "outcomes/outbox.py",
         "if record and record.fence == outcome.fence and record.status is not",
         "if record and record.status is not",
-        ("tests/runtime/test_leases.py::test_a_stale_end_is_refused_and_the_lost_instance_goes_on_under_a_new_name",),
+        ("tests/runtime/test_leases.py::test_a_stale_end_is_refused_and_the_lost_instance_continues_under_a_new_name",),
     ),
     Mutant(
         "a node that stops forgets the batch under way",
@@ -171,5 +171,12 @@ RUNTIME_CLAIMS: Final = table(
         "if self._host.end_groups(children[node], marks[node])}",
         "if self._host.end_groups(children[node], marks[node]) or True}",
         ("tests/runtime/test_proven_deaths.py::test_no_job_is_taken_whose_death_is_not_proven",),
+    ),
+    Mutant(
+        "what a function completed in a transaction is unheard of",
+        "claiming/runs.py",
+        "        self._outbox.put(Settled(outcome, run.started_at, written=True))\n",
+        "",
+        ("tests/store/test_postgres_transactions.py::test_the_job_completes_with_the_users_writes",),
     ),
 )

@@ -202,7 +202,7 @@ def _many(
 
 
 def _chosen(total: int, first: int, minutes: float | None, began: float) -> Iterator[int]:
-    """Yield the seeds to play: so many, or as many as there is time for."""
+    """Yield the seeds to play: a given number, or as many as there is time for."""
     for seed in count(first or (int(time.time()) if minutes is not None else 0)):
         if total and seed - first >= total:
             return

@@ -36,7 +36,7 @@ MOST_EVENTS: Final = 20_000
 MOST_LOOKS: Final = 30
 """How many looks of the leader are foreseen while a pool grows."""
 LONG_FACTOR: Final = 2.0
-"""A job that has run for so many times as long as usual says nothing about when it ends, but that it is not soon."""
+"""A job that has run this many times as long as usual shows only that it does not end soon."""
 FULL_SHARE: Final = 0.95
 """A pool that jobs with a head start keep busier than this has no slot left for others that could be foreseen."""
 
@@ -97,7 +97,7 @@ class QueueAhead(Struct, frozen=True, kw_only=True):
 
 
 def unknown_runs(queue: QueueAhead) -> list[str]:
-    """Return the workers of which jobs go first although nothing is known about how long they run."""
+    """Return the workers whose jobs go first although nothing is known about how long they run."""
     lines = [line for line in (queue.mine, *queue.others) if line.opens_at < inf and line.ahead]
     return sorted({line.worker for line in lines if line.run_seconds is None})
 

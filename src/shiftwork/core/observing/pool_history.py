@@ -141,7 +141,6 @@ class Hour(Struct, array_like=True):
 
     @property
     def pools_with_runs(self) -> set[str]:
-        """Return the pools in which runs ended in this hour."""
         return {*self.run_marks, *self.old_runs}
 
     def before(self) -> Before | None:
@@ -220,7 +219,7 @@ def _rounded(seconds: float | None) -> float | None:
 
 
 def appended(hour: Hour, sample: Sample, before: Before | None, after: Before) -> Hour:
-    """Return the hour with one more moment, of which the busiest pools and workers are kept."""
+    """Return the hour with one more moment, in which the busiest pools and workers are kept."""
     last = moment(sample, before, step=MINUTE)
     names = sorted(last.pools, key=lambda name: (_bustle(last.pools[name]), name), reverse=True)[:MOST_POOLS]
     kept = Moment(last.at, {name: last.pools[name] for name in names})
@@ -267,7 +266,6 @@ def point_of(pool: str, moment: Moment) -> Point | None:
 
 
 def last_day(hours: Iterable[Hour], now: float) -> list[Moment]:
-    """Return the moments of the last day, in order."""
     found = [one for hour in hours for one in hour.moments if now - DAY <= one.at <= now]
     return sorted(found, key=lambda one: one.at)
 

@@ -31,7 +31,7 @@ from shiftwork.core.model.jobs import Attempt, JobRecord, Progress
 
 ENVELOPE_VERSION: Final = b"2"
 BEFORE: Final = b"1"
-"""The version before, in which values are bound to less. They are read, and `shiftwork rekey` writes them anew."""
+"""The version before, in which values are bound to less. They are read, and `shiftwork rekey` rewrites them."""
 CIPHER: Final = "AES-SIV"
 """The cipher of this version."""
 NONCE_BYTES: Final = 16
@@ -102,7 +102,6 @@ def why_unreadable(value: bytes) -> str | None:
 
 
 def as_text(value: bytes) -> str:
-    """Return an encrypted value as text."""
     return f"{_SIGN}{key_of(value)}: {b64encode(value).decode()}]"
 
 

@@ -44,7 +44,7 @@ class Search(Generic[Interval]):
 
 
 class Newest:
-    """Effects, of which the newest by its `now` is wanted."""
+    """Effects, to find the newest by its `now`."""
 
     def __init__(self, effects: Sequence[Effect]) -> None:
         ordered = sorted(effects, key=_since)

@@ -38,7 +38,7 @@ def none_starved(history: RecordedHistory) -> Iterator[Refutation]:
     """Prove that no job is passed over by later-ranked jobs of other workers in its pool: the rank bounds its wait.
 
     The rank is when a job is due less its priority's head start, so this is the bound of aging. It is proven for jobs
-    of workers without any gates that were never disabled, in pools that nobody has paused, against claims of processes
+    of workers without any gates that were never disabled, in pools that were never paused, against claims of processes
     that serve the worker and have refused none of its payloads.
     """
     changed = {doc[1] for call in history.doc_calls for doc in call.docs if doc[0] == POOL.name}

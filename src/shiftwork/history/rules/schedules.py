@@ -29,7 +29,7 @@ SETTLING_SECONDS: Final = 5.0
 
 
 def fired_once(history: RecordedHistory) -> Iterator[Refutation]:
-    """Prove that no id of a job is given twice: a fire time is an id, so it becomes one job, whoever leads.
+    """Prove that no id of a job is given twice: a fire time is an id, so it becomes one job, whichever node leads.
 
     An id may be given again once its job may have been deleted.
     """

@@ -63,7 +63,7 @@ class KeptSteps:
         self.wants_page = page.more and not page.steps
 
     def next(self, name: str) -> Step | None:
-        """Go on to the next step, of which the page is read. Returns it if it was kept before."""
+        """Go to the next step, and read its page. Returns the step if it was kept before."""
         if self._done >= STEPS.number:
             raise self.full()
         if not self._kept:
@@ -90,11 +90,9 @@ class KeptSteps:
 
     @property
     def next_number(self) -> int:
-        """The number of the next step."""
         return self._done + 1
 
     def new_step(self, name: str, result: bytes, started_at: float) -> Step:
-        """Return the next step with this result, which is not kept yet."""
         return Step(self.next_number, name, result, started_at, self._clock.now())
 
     async def keep(self, name: str, result: bytes, started_at: float, taking: str | None = None) -> Step:
@@ -128,7 +126,6 @@ class KeptSteps:
     # ── in a transaction ─────────────────────────────────────────────────────────────────────────────────────────
 
     async def keep_in(self, transaction: Transaction, step: Step) -> Step:
-        """Keep a step in a transaction."""
         if not await transaction.keep_step(self._run.job.id, self._run.job.fence, step):
             raise self.stale()
         return step
@@ -161,7 +158,7 @@ class KeptSteps:
     # ── what ends the run ────────────────────────────────────────────────────────────────────────────────────────
 
     def suspend(self) -> None:
-        """Start the function anew if it goes on: whether the step is kept is not known, and the store decides."""
+        """Start the function over if it continues: only the store knows whether the step is kept."""
         now = self._clock.now()
         self.suspended = Suspended(now, now + UNCERTAIN_SECONDS)
 
@@ -170,7 +167,6 @@ class KeptSteps:
         return self._final(StepError(message))
 
     def full(self) -> StepError:
-        """Return the error for a step for which there is no room."""
         return self._final(steps_full(self._run.job.id))
 
     def _final(self, error: StepError) -> StepError:

@@ -33,7 +33,7 @@ FIRST_CALL_PAUSE_SECONDS: Final = 0.05
 LONGEST_CALL_PAUSE_SECONDS: Final = 1.0
 
 UNCERTAIN_SECONDS: Final = 1.0
-"""After how many seconds a function starts anew that goes on without knowing whether its step was kept."""
+"""After this many seconds, a function that continues without knowing whether its step was kept starts over."""
 
 
 class StoreCalls:
@@ -75,7 +75,6 @@ class Transactions:
 
     @asynccontextmanager
     async def begin(self, run: CurrentRun) -> AsyncIterator[Any]:
-        """Begin a transaction for this run."""
         store = transactional(await self._calls.make(run, self.store), "ctx.transaction()")
         if run.ended or run.outcome is not None:
             message = f"job {run.job.id} has ended already: nothing can be written together with its end"

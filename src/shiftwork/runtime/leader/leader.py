@@ -114,7 +114,7 @@ class Leader:
         self._rescuer.note(instances)
 
     async def rescue_from(self, nodes: Collection[str], instances: Sequence[InstanceRecord]) -> None:
-        """Take over the jobs of nodes that are proven dead, of which these instances are left."""
+        """Take over the jobs of these instances, which nodes that are proven dead have left."""
         await self._rescuer.rescue_from(nodes, instances)
 
     def rename(self) -> None:

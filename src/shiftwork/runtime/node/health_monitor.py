@@ -79,7 +79,7 @@ class HealthMonitor:
         return self._clock.now() + HEALTH_LOOK_SECONDS
 
     async def _date(self, health: Health) -> None:
-        """Record when problems began of which nothing else says it."""
+        """Record when problems began, where nothing else records it."""
         now = self._clock.now()
         with suppress(StoreError):  # a store that takes no writes is reported as a problem of its own
             await change(

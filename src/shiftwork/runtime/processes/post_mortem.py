@@ -96,7 +96,7 @@ def suspects(runs: Collection[Run], death: Death, killed_before: Container[str])
 
 
 def end_of(run: Run, death: Death, suspected: Sequence[Run], *, together: int) -> End | None:
-    """Return how a run ended with its process, in which so many were together; None if it is to be tried again."""
+    """Return how a run ended with its process, which it shared with others; None if it is to be tried again."""
     if run.stopped_as is not None:
         return End(run.stopped_as, error=_error(run, death), traceback=death.stack)
     if run not in suspected:

@@ -24,7 +24,7 @@ from shiftwork.runtime.running.job_run import Run
 
 LOOP_LOOK_SECONDS: Final = 0.5
 IDLE_LOOKS: Final = 5
-"""While no job runs, the loop is asked at one look in so many: an idle process costs little."""
+"""While no job runs, the loop is asked only once in this many looks: an idle process costs little."""
 BLOCKED_SECONDS: Final = 1.0
 """How long the loop may take to come round."""
 FROZEN_SECONDS: Final = 0.1

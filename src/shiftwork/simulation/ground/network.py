@@ -51,7 +51,7 @@ class Network:
         self.order = 0
         """How many calls have taken effect."""
         self.calm: bool = False
-        """Whether nothing takes long any more."""
+        """Whether nothing takes long now."""
         self.doubled: float = 0.0
         """How many of all rings come twice."""
         self.store: Final = SimStore("memory://simulated", bells=_Tower(self))

@@ -58,7 +58,7 @@ def other_roles(found: Sequence[tuple[str, str]], own: str) -> Finding:
         for schema, role in found
     )
     if any(schema == own for schema, _ in found):
-        why = f"another version of shiftwork calls what has the names of its functions in {own}, whoever made it"
+        why = f"another version of shiftwork calls functions in {own} by their names, no matter who made them"
         return Finding(f"{shown}: {why}", remedy, "critical")
     why = "SQL of your own, as in ctx.transaction, can call them in place of PostgreSQL's. shiftwork does not"
     return Finding(f"{shown}: {why}", remedy, "warning")

@@ -71,7 +71,7 @@ OUTCOME: Final = (
 )
 """The columns of `finish`."""
 EXTRA: Final = ("flow", "tags", "needs", "parent", "expires_at")
-"""The optional fields of a new job, of which it has at least one."""
+"""The optional fields of a new job; it has at least one."""
 
 UNKNOWN_JOB, NO_ROOM = -1, -2
 """What scripts return instead of a status: for a job that does not exist, and for a signal that has no room."""
@@ -131,7 +131,6 @@ class Script(Struct, frozen=True):
 
 @cache
 def script(name: str) -> Script:
-    """Return the script of this name."""
     flags = "no-writes" if name in READERS else "" if name in REFUSED_WHEN_FULL else "allow-oom"
     first = f"#!lua flags={flags}\n" if flags else "#!lua\n"
     named = _INCLUDE.sub(_included, source(name))

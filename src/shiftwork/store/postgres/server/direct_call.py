@@ -49,7 +49,6 @@ class Prepared(Struct, frozen=True):
         return cls(name.encode(), text.encode(), formats)
 
     async def prepare(self, conn: AsyncConnection[Any]) -> None:
-        """Prepare it on a connection."""
         await conn.execute(b"PREPARE %s AS %s" % (self.name, self.text), prepare=False)
 
 
@@ -111,7 +110,7 @@ class DirectCall:
 
 
 Watch = Callable[[float], object]
-"""Waits for events on a connection, so many milliseconds at most, and returns them."""
+"""Waits for events on a connection, for this many milliseconds at most, and returns them."""
 
 
 class BlockingSession(BlockingConnection[psycopg.Connection[Any], Sequence[bytes | None], PGresult]):
