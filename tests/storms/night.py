@@ -96,6 +96,36 @@ def summed(pieces: Sequence[Piece]) -> str:
     return "\n".join(rows)
 
 
+def grown(pieces: Sequence[Piece]) -> str:
+    """Return what grew in the largest calm piece of each store, after a quarter of it, as a table in Markdown."""
+    head = (
+        "store",
+        "jobs",
+        "memory of a process",
+        "descriptors of a process",
+        "size of the store",
+        "log",
+        "longest wait",
+    )
+    rows = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
+    for store in STORM_PLACES:
+        calm = [one for one in pieces if one.store == store and one.calm and one.samples]
+        if calm:
+            piece = max(calm, key=lambda one: one.jobs)
+            then, now = piece.samples[len(piece.samples) // 4], piece.samples[-1]
+            cells = [
+                store,
+                f"{piece.jobs:,}",
+                f"{then.memory / then.processes / 1e6:.1f} → {now.memory / now.processes / 1e6:.1f} MB",
+                f"{then.descriptors / then.processes:.0f} → {now.descriptors / now.processes:.0f}",
+                f"{then.store_bytes / 1e6:.0f} → {now.store_bytes / 1e6:.0f} MB",
+                f"{then.log_bytes / 1e3:.0f} → {now.log_bytes / 1e3:.0f} kB",
+                f"{max(one.oldest for one in piece.samples):.0f} s",
+            ]
+            rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
 def main() -> int:
     """Run pieces until the time is over. Returns 1 once a history is illegal."""
     parser = argparse.ArgumentParser(prog="python -m tests.storms.night", description=__doc__)
@@ -128,7 +158,7 @@ def main() -> int:
         if not _lived(plan, said.folder / f"piece-{number}", file):
             return 1
     pieces = pieces_in(file)
-    sys.stdout.write(summed(pieces) + "\n")
+    sys.stdout.write(f"{summed(pieces)}\n\n{grown(pieces)}\n")
     if said.picture:
         said.picture.write_text(draw(pieces))
     return 0
