@@ -27,7 +27,7 @@ class Judgements(Struct, frozen=True, forbid_unknown_fields=True):
     """All that was judged."""
 
     equivalent: list[Judged] = []
-    """Nobody can tell the package with it from the package without."""
+    """The package with it cannot be told from the package without it."""
     harmless: list[Judged] = []
     """It makes a difference, but none that loses, doubles or misreports a job, or that anything promises."""
 

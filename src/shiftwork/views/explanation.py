@@ -1,4 +1,7 @@
-"""Why a job is where it is and when it will start, in words and as data."""
+"""Why a job is where it is and when it will start, in words and as data.
+
+The words for a gate are made in `core.workers.admission`.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
