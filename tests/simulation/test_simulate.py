@@ -52,7 +52,7 @@ def many_faults(seed: int) -> Episode:
 def test_seeds_are_played_and_added_up() -> None:
     code, text = simulate("--seeds", "3", "--jobs", "1", "--size", "small")
     assert code == 0
-    assert text.startswith("3 seeds: 0.0 cluster-hours (")
+    assert text.startswith("from seed 0, 3 seeds: ")
     assert text.endswith("legal: no seed has broken a promise\n")
 
 

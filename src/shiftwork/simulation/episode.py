@@ -106,6 +106,8 @@ class FaultPlan(Struct, frozen=True, kw_only=True):
     """For how long, or by how much."""
     what: str = ""
     """More precisely: how the store is away, or which call."""
+    callbacks: int = 0
+    """Of what is killed: how many more callbacks it lives, so that it may end at any await."""
 
 
 class Episode(Struct, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ lost although the call has happened; and a request that its caller has given up 
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Collection, Coroutine, Iterable
 from random import Random
 from typing import Any, Final, Literal
@@ -45,7 +46,7 @@ class Pace(Struct, frozen=True, kw_only=True):
 class Network:
     """The store, and the ways of all processes to it."""
 
-    def __init__(self, time: VirtualTime, home: SimProcess, *, chance: Random, pace: Pace) -> None:
+    def __init__(self, time: VirtualTime, home: SimProcess, *, chance: Random, pace: Pace, met: Counter[str]) -> None:
         self.away: Away | None = None
         """How the store is away now."""
         self.order = 0
@@ -61,7 +62,8 @@ class Network:
         self._pace = pace
         self._connections: list[Connection] = []
         self._stalled: list[tuple[Posted, Fate | None]] = []
-        self.watchers: list[Callable[[SimProcess, str], None]] = []
+        self._met = met
+        self.watchers: list[Callable[[Posted], None]] = []
         """Called with each call that has taken effect."""
 
     def connect(self, process: SimProcess) -> "Connection":
@@ -89,6 +91,7 @@ class Network:
         fate = source.fate(call.method)
         call.gives_up_at = time.now + self._pace.patience
         if fate == "lost request" or cut == "silent":
+            self._met["lost request"] += 1
             self._give_up(call)
             return
         arrives = source.arrival(call.method, time.now + self.way())
@@ -121,8 +124,10 @@ class Network:
             error = raised
         self.order += 1
         call.order = self.order
+        if fate is not None:
+            self._met[fate] += 1
         for watcher in self.watchers:
-            watcher(source.process, call.method)
+            watcher(call)
         arrives = time.now + self.way()
         if fate is None and arrives < call.gives_up_at:
             time.at(call.caller, arrives, self._reply, call, result, error, context=call.caller.context)
@@ -163,6 +168,7 @@ class Network:
             if heard and not self.away and not connection.process.machine.cut:
                 connection.ring_soon(heard, self.way(), self._home)
                 if self._chance.random() < self.doubled:
+                    self._met["second ring"] += 1
                     connection.ring_soon(heard, self.way() + self.way(), self._home)
 
     def back(self) -> None:
@@ -229,6 +235,8 @@ class Connection:
         self.last_order: int | None = None
         """Which call of all it was that has just returned here."""
         self._network = network
+        self.under_way: Final[set[Posted]] = set()
+        """The calls that wait for a reply."""
         self._fates: list[tuple[str | None, Fate]] = []
         self._ringing: dict[str, None] = {}
         self._last: dict[str, float] = {}
@@ -240,8 +248,12 @@ class Connection:
 
         async def call(*args: Any, **kwargs: Any) -> Any:
             posted = Posted(self, name, args, kwargs)
+            self.under_way.add(posted)
             self._network.post(posted)
-            result = await posted.future
+            try:
+                result = await posted.future
+            finally:
+                self.under_way.discard(posted)
             self.last_order = posted.order
             return result
 
