@@ -12,8 +12,8 @@ import pytest
 from shiftwork.simulation.cluster import play
 from shiftwork.simulation.drawing import draw
 from shiftwork.simulation.judged import JudgedSeed, judged, judged_episode
-from tests.simulation.planted import PLANTS, V1
-from tests.simulation.provoking import killed, quick, thawed, unheard
+from tests.simulation.planted import FOUND, PLANTS, V1
+from tests.simulation.provoking import asleep, belated, killed, quick, thawed, unheard
 
 FIXED = range(100)
 FRESH = 20
@@ -77,6 +77,8 @@ PROVOKED = {
     "accept old fences": (thawed, "old_fences"),
     "never reap": (killed, "nothing_lost"),
     "never reconcile": (unheard, "nothing_lost"),
+    "resign while joining": (asleep, "nothing_lost"),
+    "forget late calls": (belated, "nothing_lost"),
 }
 """By fault: the episodes that provoke it, and the rule that is refuted."""
 
@@ -88,9 +90,11 @@ def rules(verdict: JudgedSeed) -> set[str]:
 @pytest.mark.parametrize("plant", PROVOKED)
 def test_a_planted_fault_is_found(plant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     provoking, rule = PROVOKED[plant]
-    PLANTS[plant](monkeypatch)
-    found = next(found for seed in range(60) if (found := rules(judged_episode(provoking(seed))[0])))
+    with monkeypatch.context() as patch:
+        (PLANTS | FOUND)[plant](patch)
+        seed, found = next((seed, found) for seed in range(60) if (found := rules(judged_episode(provoking(seed))[0])))
     assert rule in found
+    assert rules(judged_episode(provoking(seed))[0]) == set()
 
 
 def test_a_page_that_is_read_late_is_found() -> None:

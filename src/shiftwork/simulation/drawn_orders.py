@@ -9,7 +9,20 @@ from shiftwork.core.model.jobs import JobPriority
 from shiftwork.simulation.episode import SCHEDULES, JobPlan, OrderKind, OrderPlan, PoolPlan, WorkerPlan, job_id
 
 CHANGES: Final[tuple[OrderKind, ...]] = (
-    *("cancel", "cancel", "cancel", "requeue", "send", "send", "pause", "resume", "disable", "enable", "trigger"),
+    *(
+        "cancel",
+        "cancel",
+        "requeue",
+        "requeue",
+        "send",
+        "send",
+        "send",
+        "pause",
+        "resume",
+        "disable",
+        "enable",
+        "trigger",
+    ),
     *("schedule", "schedule", "unschedule", "reschedule", "wait", "wait"),
 )
 CHANGE_SHARE: Final = 0.15
@@ -32,21 +45,31 @@ def draw_orders(
     )
     tasks = [plan for plan in workers if plan.act in ("task", "plain task", "durable")]
     orders: list[OrderPlan] = []
-    known: list[str] = []
+    durable = {plan.name for plan in workers if plan.act == "durable"}
+    known, waiting = list[str](), list[str]()
     for place, at in enumerate(times):
-        order = _change(chance, at, workers, pools, known) if chance.random() < CHANGE_SHARE else None
+        order = _change(chance, at, workers, pools, known, waiting) if chance.random() < CHANGE_SHARE else None
         order = order or _addition(chance, at, tasks)
         known += [job_id(place, one) for one in range(len(order.jobs))]
+        waiting += [job_id(place, one) for one, job in enumerate(order.jobs) if job.worker in durable]
         orders.append(order)
     return tuple(orders)
 
 
 def _change(
-    chance: Random, at: float, workers: tuple[WorkerPlan, ...], pools: tuple[PoolPlan, ...], known: list[str]
+    chance: Random,
+    at: float,
+    workers: tuple[WorkerPlan, ...],
+    pools: tuple[PoolPlan, ...],
+    known: list[str],
+    waiting: list[str],
 ) -> OrderPlan | None:
     kind = chance.choice(CHANGES)
-    if kind in ("cancel", "requeue", "send", "wait"):
-        return OrderPlan(at=at, kind=kind, about=chance.choice(known[-10:])) if known else None
+    if kind in ("cancel", "send", "wait"):
+        ids = waiting[-3:] if waiting and kind == "send" else known[-10:]
+        return OrderPlan(at=at, kind=kind, about=chance.choice(ids)) if ids else None
+    if kind == "requeue":
+        return OrderPlan(at=at, kind=kind)
     if kind in ("pause", "resume"):
         return OrderPlan(at=at, kind=kind, about=chance.choice(pools).name)
     timed = [plan.name for plan in workers if plan.act in ("timed", "plain timed")]

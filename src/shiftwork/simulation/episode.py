@@ -90,7 +90,7 @@ class OrderPlan(Struct, frozen=True, kw_only=True):
     kind: OrderKind
     jobs: tuple[JobPlan, ...] = ()
     about: str = ""
-    """A worker, a pool, a job or a schedule, for what is done to one."""
+    """A worker, a pool, a job or a schedule, for what is done to one. Dead jobs are requeued whichever they are."""
     every: float | str = ""
     """Of a schedule: its interval in seconds, or a cron expression."""
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from shiftwork.simulation.ground.network import Away
 
 KILLED: Final = -9
+DEPLOY_SECONDS: Final = 3.0
 LATER: Final = frozenset((*get_args(Fate), "kill at call"))
 """What meets something only later, and is counted then."""
 
@@ -26,6 +27,7 @@ class Faults:
         self._nodes = nodes
         self._machines: list[SimMachine] = [*dict.fromkeys(node.machine for node in nodes)]
         self._lease_seconds = episode.lease_seconds
+        self._versions = episode.versions
         self._over = False
         for fault in episode.faults:
             world.later(world.home, fault.at, self._happen, fault)
@@ -101,8 +103,9 @@ class Faults:
     def _stop_node(self, fault: FaultPlan) -> None:
         node = self._node(fault)
         if fault.what == "deploy":
-            node.version = 2
-        node.stop(fault.seconds)
+            node.deploy(2, fault.seconds)
+        else:
+            node.stop(fault.seconds)
 
     def _cannot_start(self, fault: FaultPlan) -> None:
         self._machine(fault).full = True
@@ -167,3 +170,5 @@ class Faults:
                     self._world.time.thaw(one)
         for node in self._nodes:
             node.dies_at = None
+            if node.version < self._versions:  # or no node would have what is new
+                node.deploy(self._versions, DEPLOY_SECONDS)

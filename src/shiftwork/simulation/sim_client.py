@@ -65,7 +65,7 @@ class SimClient:
         about = order.about
         change: dict[str, Callable[[], Awaitable[Any]]] = {
             "cancel": lambda: app.cancel_job(about),
-            "requeue": lambda: app.retry_job(about),
+            "requeue": app.retry_jobs,
             "send": lambda: app.send(about, "go", number),
             "pause": lambda: app.pause_pool(about),
             "resume": lambda: app.resume_pool(about),

@@ -29,6 +29,8 @@ class SimNode:
         """The app of the process, once it has started."""
         self.version: int = 1
         """The version of the app from the next start on."""
+        self._replaced_with = 0.0
+        """How much grace a node of another version gets."""
         self._leaving = False
         self.starts: int = 0
         self.refusals: list[str] = []
@@ -73,6 +75,12 @@ class SimNode:
             self._world.met["kill at call"] += 1
             process.die(KILLED)
 
+    def deploy(self, version: int, grace: float) -> None:
+        """Replace the node by one of this version: at once, or when it has started if it is just doing that."""
+        if self.version != version:
+            self.version, self._replaced_with = version, grace
+        self.stop(grace)
+
     def stop(self, grace: float) -> None:
         """Let the node stop, as a signal does; a second time it stops at once."""
         if self.process is not None and self.process.alive and self.app is not None:
@@ -105,6 +113,8 @@ class SimNode:
             process.die(1)
             return
         self.app, self._leaving = app, False
+        if version != self.version:  # it was replaced while it started
+            self.stop(self._replaced_with)
         world.serving[self.name] = version
         world.met["two versions at once"] += len({*world.serving.values()}) > 1
 
