@@ -26,7 +26,9 @@ def counted(played: Played) -> Counter[str]:
     ]
     for policy in POLICIES:
         count[f"workers with {policy}"] += len({line.name for line in defined if line.config.get(policy)})
-    tasks = {line.name for line in defined if line.config.get("execution_mode") == "triggered"}
+    tasks = {
+        line.name for line in defined if line.kind == "worker" and line.config.get("execution_mode") == "triggered"
+    }
     for name, lines in files.items():
         asked: dict[int, Asked] = {}
         for line in lines:

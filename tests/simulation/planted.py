@@ -1,4 +1,4 @@
-"""Faults that are planted, so that the simulation can show that it finds them; and those that it found, planted again."""
+"""Faults that are planted, so that the simulation can show that it finds them; some of them it had found."""
 
 import time
 from collections.abc import Callable, Sequence

@@ -1,5 +1,6 @@
 """Draws what clients do: the jobs that they add, with scripts and options of every kind, and what they change."""
 
+from collections.abc import Iterator
 from random import Random
 from typing import Any, Final
 
@@ -9,24 +10,15 @@ from shiftwork.core.model.jobs import JobPriority
 from shiftwork.simulation.episode import SCHEDULES, JobPlan, OrderKind, OrderPlan, PoolPlan, WorkerPlan, job_id
 
 CHANGES: Final[tuple[OrderKind, ...]] = (
-    *(
-        "cancel",
-        "cancel",
-        "requeue",
-        "requeue",
-        "send",
-        "send",
-        "send",
-        "pause",
-        "resume",
-        "disable",
-        "enable",
-        "trigger",
-    ),
+    *("cancel", "cancel", "requeue", "requeue", "send", "send", "pause", "resume", "disable", "enable", "trigger"),
     *("schedule", "schedule", "unschedule", "reschedule", "wait", "wait"),
 )
 CHANGE_SHARE: Final = 0.15
-EVERY: Final = (3.0, 7.0, 20.0, "* * * * *")
+SIGNAL_SHARE: Final = 0.6
+"""How many of the jobs that wait for a signal are sent one."""
+SCHEDULE_SHARE: Final = 0.2
+"""How many episodes have a stored schedule from early on."""
+EVERY: Final = (1.0, 3.0, 7.0, 20.0, "* * * * *")
 """How often schedules fire that people put or change."""
 LENGTHS: Final = (0.0, 0.01, 0.01, 0.05, 0.1, 0.12, 0.2, 0.2, 0.5, 1.0, 2.5)
 """How long runs take. Some are about as long as runs may hold up others that wait in their process."""
@@ -35,7 +27,7 @@ LENGTHS: Final = (0.0, 0.01, 0.01, 0.05, 0.1, 0.12, 0.2, 0.2, 0.5, 1.0, 2.5)
 def draw_orders(
     chance: Random, workers: tuple[WorkerPlan, ...], pools: tuple[PoolPlan, ...], seconds: float, number: int
 ) -> tuple[OrderPlan, ...]:
-    """Draw orders, in the order of their times: some spread out, others in bursts."""
+    """Draw orders, in the order of their times, some spread out, others in bursts; then signals, and a schedule."""
     bursts = [chance.uniform(0, seconds) for _ in range(3)]
     times = sorted(
         round(min(seconds, chance.choice(bursts) + chance.expovariate(3)), 3)
@@ -45,29 +37,43 @@ def draw_orders(
     )
     tasks = [plan for plan in workers if plan.act in ("task", "plain task", "durable")]
     orders: list[OrderPlan] = []
-    durable = {plan.name for plan in workers if plan.act == "durable"}
-    known, waiting = list[str](), list[str]()
+    known: list[str] = []
     for place, at in enumerate(times):
-        order = _change(chance, at, workers, pools, known, waiting) if chance.random() < CHANGE_SHARE else None
+        order = _change(chance, at, workers, pools, known) if chance.random() < CHANGE_SHARE else None
         order = order or _addition(chance, at, tasks)
         known += [job_id(place, one) for one in range(len(order.jobs))]
-        waiting += [job_id(place, one) for one, job in enumerate(order.jobs) if job.worker in durable]
         orders.append(order)
-    return tuple(orders)
+    signals = [_signal(chance, order.at, id) for order, id in _waiting(orders) if chance.random() < SIGNAL_SHARE]
+    early = [_schedule(chance, chance.uniform(0, seconds / 2), tasks)] if chance.random() < SCHEDULE_SHARE else []
+    return (*orders, *signals, *early)
+
+
+def _waiting(orders: list[OrderPlan]) -> Iterator[tuple[OrderPlan, str]]:
+    """Yield the ids of jobs that wait for a signal, each with the order that adds it."""
+    for place, order in enumerate(orders):
+        for number, job in enumerate(order.jobs):
+            if "wait:" in job.script:
+                yield order, job_id(place, number)
+
+
+def _signal(chance: Random, at: float, id: str) -> OrderPlan:
+    return OrderPlan(at=round(at + chance.expovariate(0.5), 3), kind="send", about=id)
+
+
+def _schedule(chance: Random, at: float, tasks: list[WorkerPlan]) -> OrderPlan:
+    plain = [plan for plan in tasks if plan.act != "durable"]
+    job = JobPlan(worker=chance.choice(plain).name, script=chance.choice(("0.01", "0.2", "0.1 fail")))
+    return OrderPlan(
+        at=round(at, 3), kind="schedule", about=chance.choice(SCHEDULES), jobs=(job,), every=chance.choice(EVERY)
+    )
 
 
 def _change(
-    chance: Random,
-    at: float,
-    workers: tuple[WorkerPlan, ...],
-    pools: tuple[PoolPlan, ...],
-    known: list[str],
-    waiting: list[str],
+    chance: Random, at: float, workers: tuple[WorkerPlan, ...], pools: tuple[PoolPlan, ...], known: list[str]
 ) -> OrderPlan | None:
     kind = chance.choice(CHANGES)
     if kind in ("cancel", "send", "wait"):
-        ids = waiting[-3:] if waiting and kind == "send" else known[-10:]
-        return OrderPlan(at=at, kind=kind, about=chance.choice(ids)) if ids else None
+        return OrderPlan(at=at, kind=kind, about=chance.choice(known[-10:])) if known else None
     if kind == "requeue":
         return OrderPlan(at=at, kind=kind)
     if kind in ("pause", "resume"):
@@ -76,10 +82,10 @@ def _change(
     if kind in ("trigger", "reschedule"):
         every = chance.choice(EVERY)
         return OrderPlan(at=at, kind=kind, about=chance.choice(timed), every=every) if timed else None
-    if kind in ("schedule", "unschedule"):
-        tasks = [plan for plan in workers if plan.act in ("task", "plain task")]
-        job = JobPlan(worker=chance.choice(tasks).name, script=chance.choice(("0.01", "0.2", "0.1 fail")))
-        return OrderPlan(at=at, kind=kind, about=chance.choice(SCHEDULES), jobs=(job,), every=chance.choice(EVERY))
+    if kind == "schedule":
+        return _schedule(chance, at, [plan for plan in workers if plan.act in ("task", "plain task")])
+    if kind == "unschedule":
+        return OrderPlan(at=at, kind=kind, about=chance.choice(SCHEDULES))
     return OrderPlan(at=at, kind=kind, about=chance.choice(workers).name)
 
 

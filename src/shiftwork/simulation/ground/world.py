@@ -148,7 +148,14 @@ class World:
 
     def live(self, life: Coroutine[Any, Any, None], name: str | None = None) -> None:
         """Begin a coroutine in the process that runs."""
-        self._lives.append(asyncio.get_running_loop().create_task(life, name=name))
+        task = asyncio.get_running_loop().create_task(life, name=name)
+        task.add_done_callback(self._ended)
+        self._lives.append(task)
+
+    def _ended(self, life: "asyncio.Task[None]") -> None:
+        """Note what the simulation's own coroutines raise: nothing else would show it."""
+        if not life.cancelled() and (error := life.exception()) is not None:
+            self.time.surprises.append(f"{life.get_name()}: {error!r}")
 
     def close(self) -> None:
         """End the simulation."""
