@@ -12,7 +12,7 @@ from shiftwork.simulation.played import Played
 
 POLICIES = (
     *("rate_limit", "max_running", "concurrency_key", "blocks", "depends_on", "breaker", "cron", "priority"),
-    *("overlap", "catch_up", "max_consecutive_failures"),
+    *("overlap", "max_consecutive_failures"),
 )
 
 

@@ -10,7 +10,7 @@ WEIGHTS: Final[dict[FaultKind, int]] = {
     "kill child": 6,
     "freeze node": 4,
     "freeze child": 5,
-    "freeze machine": 2,
+    "freeze machine": 4,
     "kill at call": 5,
     "outage": 3,
     "partition": 3,
@@ -35,9 +35,9 @@ def draw_faults(chance: Random, seconds: float, number: int, versions: int) -> t
     bad = [chance.uniform(1, seconds) for _ in range(2)]
     faults = [_fault(chance, kind, _time(chance, bad, seconds), versions) for kind in kinds]
     if versions > 1:  # a rolling deployment: one node after the other
-        begin = chance.uniform(0, seconds / 2)
+        begin, pause = chance.uniform(0, seconds / 2), chance.choice((2, 5))
         faults += [
-            FaultPlan(at=round(begin + 2 * place, 3), kind="stop node", target=place, seconds=3.0, what="deploy")
+            FaultPlan(at=round(begin + pause * place, 3), kind="stop node", target=place, seconds=3.0, what="deploy")
             for place in range(4)
         ]
     return tuple(sorted(faults, key=lambda fault: fault.at))

@@ -78,15 +78,20 @@ def _change(
         return OrderPlan(at=at, kind=kind)
     if kind in ("pause", "resume"):
         return OrderPlan(at=at, kind=kind, about=chance.choice(pools).name)
-    timed = [plan.name for plan in workers if plan.act in ("timed", "plain timed")]
     if kind in ("trigger", "reschedule"):
-        every = chance.choice(EVERY)
-        return OrderPlan(at=at, kind=kind, about=chance.choice(timed), every=every) if timed else None
+        timed = [plan for plan in workers if plan.act in ("timed", "plain timed")]
+        return _timing(chance, at, kind, chance.choice(timed)) if timed else None
     if kind == "schedule":
         return _schedule(chance, at, [plan for plan in workers if plan.act in ("task", "plain task")])
     if kind == "unschedule":
         return OrderPlan(at=at, kind=kind, about=chance.choice(SCHEDULES))
     return OrderPlan(at=at, kind=kind, about=chance.choice(workers).name)
+
+
+def _timing(chance: Random, at: float, kind: OrderKind, worker: WorkerPlan) -> OrderPlan:
+    continuous = worker.options.get("execution_mode") == "continuous"
+    every = chance.choice(EVERY[:-1] if continuous else EVERY)  # the last one is cron
+    return OrderPlan(at=at, kind=kind, about=worker.name, every=every)
 
 
 def _quick(chance: Random, at: float, worker: WorkerPlan) -> OrderPlan:

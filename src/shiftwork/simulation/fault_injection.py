@@ -49,7 +49,7 @@ class Faults:
         if fault.kind in ("outage", "partition", "stop node"):
             return f"{fault.kind} {fault.what}".strip()
         if fault.kind == "clock":
-            return f"clock {fault.what or 'machine'} {'ahead' if fault.seconds > 0 else 'back'}"
+            return f"clock of {'the store' if fault.what else 'a machine'}"
         return fault.kind + (" at an await" if fault.callbacks else "")
 
     # ── processes ────────────────────────────────────────────────────────────────────────────────────────────────
