@@ -110,7 +110,7 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Keep thousands of collected tests, none of which is ever let go, out of every look for garbage."""
+    """Keep thousands of collected tests, which are never freed, out of garbage collection."""
     gc.disable()
     try:
         return (yield)
@@ -126,7 +126,7 @@ def checkout() -> Path:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what this machine has no program for, and put the longest first."""
+    """Skip tests whose programs this machine lacks, and put the longest first."""
     config.stash[LEFT_OUT] = Counter()
     left_out = [item for item in items if _misses_a_program(item, config.stash[LEFT_OUT])]
     if left_out:

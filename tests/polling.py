@@ -32,7 +32,7 @@ async def eventually(
 def wait_until(
     true: Callable[[], Any], *, within: float = DEADLINE, every: float = 0.02, failure: Callable[[], str] = str
 ) -> None:
-    """Wait until something is true, where there is no event loop, or where it shall be blocked."""
+    """Wait until something is true, without an event loop, or blocking it on purpose."""
     deadline = time.monotonic() + within
     while not true():
         assert time.monotonic() < deadline, failure() or f"not true within {within:g} s: {true}"
@@ -40,7 +40,7 @@ def wait_until(
 
 
 async def pass_time(seconds: float) -> None:
-    """Go on for so long: an outage, a freeze, the pace of a client. Never to wait for something."""
+    """Let this time pass: an outage, a freeze, the pace of a client. Never to wait for something."""
     await asyncio.sleep(seconds)
 
 

@@ -89,7 +89,7 @@ def test_an_alias_has_the_signature_and_the_documentation() -> None:
     assert Shop.old_name.__doc__ == "Double it."
 
 
-def test_what_is_no_function_warns_where_it_is_used() -> None:
+def test_a_name_that_is_not_a_function_warns_where_it_is_used() -> None:
     option = deprecate("option old=", instead="new=", gone_in="0.3.0")
     del DEPRECATIONS["option old="]
 

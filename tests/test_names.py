@@ -1,8 +1,10 @@
-"""One word for one idea: in the names of the product, classes, modules and constants."""
+"""One word for one idea: in the names of the product, classes, functions, modules and constants."""
 
 import ast
+import re
 import subprocess
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +15,20 @@ NOUNS: Final = {
     *("schedules", "status", "tokens", "what_if", "worker", "workers"),
 }
 """What several rooms are about: one answers, another prints, a third shows it. All mean the same thing by it."""
+SENSES: Final = {
+    "bury": ("store/",),  # make a job dead that cannot be read
+    "environment": ("control/environment.py", "runtime/", "serve/notify.py", "store/sealed/key_ring.py"),  # variables
+    "planner": ("runtime/leader/pool_planner.py",),  # the leader's; the simulator makes a study
+    "settle": ("core/jobs/retry.py", "runtime/claiming/", "runtime/leader/job_rescuer.py", "runtime/outcomes/"),
+    "turn": ("core/workers/admission.py", "history/rules/dependencies.py", "store/sqlite/file/"),
+}
+"""Words that once had several senses, and the places of the one that is left, as the glossary has it."""
+UNQUALIFIED: Final = {
+    *("engine", "environment", "instance", "key", "keys", "planner", "record", "records", "signals", "turn", "turns"),
+}
+"""Words that say nothing as the whole name of a class or module: which instance, whose turn, a key of what?"""
+TAKEN_OVER: Final = {"Tenure"}
+"""An old name that the checker of histories has for another thing, which the glossary explains."""
 SAME_IN_DJANGO: Final = {"shiftwork"}
 """Django takes the names of a command and of a tag library from their modules."""
 
@@ -74,21 +90,115 @@ def test_a_module_name_means_one_thing(checkout: Path) -> None:
     assert shared == {}
 
 
+def definitions(checkout: Path) -> Iterator[tuple[type[ast.AST], str, str]]:
+    """Every module, class and function of the package: what it is, its name, and the path of its module."""
+    for path in modules(checkout):
+        yield ast.Module, path.stem, str(path)
+        for node in ast.walk(ast.parse((checkout / "src" / "shiftwork" / path).read_text())):
+            if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                yield type(node), node.name, str(path)
+
+
+def words(name: str) -> list[str]:
+    """The words of a name in snake_case or CamelCase."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower().strip("_").split("_")
+
+
+def means(word: str, part: str) -> bool:
+    """Whether a part of a name is a word, or a form of it."""
+    forms = {word, word + "s", word + "d", word + "ed", "un" + word + "d"}
+    return part in forms or (word == "bury" and part in {"buried", "burial"})
+
+
+def test_a_word_that_once_had_several_senses_has_one(checkout: Path) -> None:
+    elsewhere = [
+        f"{path}: {name}"
+        for _, name, path in definitions(checkout)
+        for word, places in SENSES.items()
+        if any(means(word, part) for part in words(name)) and not path.startswith(places)
+    ]
+    assert elsewhere == []
+
+
+def test_the_name_of_a_class_or_module_says_which_of_a_kind_it_is(checkout: Path) -> None:
+    bare = {(kind, name.lower(), path) for kind, name, path in definitions(checkout) if name.lower() in UNQUALIFIED}
+    variables = "control/environment.py"  # those of the process: there is one environment
+    assert {path for kind, _, path in bare if kind in {ast.ClassDef, ast.Module}} <= {variables}
+
+
+def test_an_old_name_does_not_come_back(checkout: Path) -> None:
+    page = (checkout / "docs" / "decisions" / "0108-renames.md").read_text()
+    old = set(re.findall(r"^\| `([^`]+)` \| `[^`]+` \|$", page, re.MULTILINE))
+    now = {name if kind is ast.ClassDef else path for kind, name, path in definitions(checkout)}
+    assert {"Engine", "core/signals.py"} <= old
+    assert (old & now) - TAKEN_OVER == set()
+
+
+def glossary(checkout: Path) -> dict[str, str]:
+    """The words of the glossary, each with its meaning."""
+    page = (checkout / "docs" / "internals.md").read_text()
+    table = page[page.index("## Glossary") : page.index("## The life of one job")]
+    rows = re.findall(r"^\| (.+?) \| (.+) \|$", table, re.MULTILINE)
+    return {word: meaning for row, meaning in rows if row != "word" for word in row.split(", ")}
+
+
+def test_the_code_uses_the_words_of_the_glossary(checkout: Path) -> None:
+    source = [ast.parse((checkout / "src" / "shiftwork" / path).read_text()) for path in modules(checkout)]
+    nodes = [node for tree in source for node in ast.walk(tree)]
+    names = {node.name for node in nodes if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)}
+    names |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+    names |= {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    used = {"_".join(words(name)) for name in names}
+    unused = [
+        word
+        for word in glossary(checkout)
+        if not any(re.search(rf"(^|_){word.replace(' ', '_')}(s|d|_|$)", name) for name in used)
+    ]
+    assert unused == []
+
+
+def test_the_glossary_names_every_kind_of_record(checkout: Path) -> None:
+    records = {name for kind, name, _ in definitions(checkout) if kind is ast.ClassDef and name.endswith("Record")}
+    assert {name for name in records if f"`{name}`" not in glossary(checkout)["record"]} == set()
+
+
 def test_a_constant_with_another_value_elsewhere_carries_its_subject(checkout: Path) -> None:
-    values: dict[str, dict[float, list[str]]] = defaultdict(lambda: defaultdict(list))
+    """A private constant is read in its own module alone, which is its subject; only its number must be the same."""
+    values: dict[str, dict[float | str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for path in modules(checkout):
         for node in ast.parse((checkout / "src" / "shiftwork" / path).read_text()).body:
-            names = [node.target] if isinstance(node, ast.AnnAssign) else getattr(node, "targets", [])
-            for name in names:
-                if isinstance(name, ast.Name) and name.id.isupper() and (value := number(node)) is not None:
-                    values[name.id][value].append(str(path))
-    assert {name: dict(by_value) for name, by_value in sorted(values.items()) if len(by_value) > 1} == {}
+            for name, value in constants(node):
+                if not name.startswith("_") or isinstance(value, float):
+                    values[name][value].add(subject(path))
+    assert {
+        name: dict(by_value)
+        for name, by_value in sorted(values.items())
+        if len(by_value) > 1 and len(set.union(*by_value.values())) > 1
+    } == {}
 
 
-def number(node: ast.AST) -> float | None:
-    """The number that an assignment gives, None if it is none or refers to another name."""
-    value = getattr(node, "value", None)
-    if value is None or any(isinstance(part, ast.Name | ast.Call) for part in ast.walk(value)):
-        return None
-    result = eval(compile(ast.Expression(value), "a constant", "eval"))
-    return result if isinstance(result, int | float) else None
+def subject(path: Path) -> str:
+    """The module that a constant belongs to. The same part of the protocol is one subject in every store."""
+    part_of_a_store = path.parts[0] == "store" and len(path.parts) == 3
+    return f"store/*/{path.name}" if part_of_a_store else str(path)
+
+
+def constants(node: ast.stmt) -> list[tuple[str, float | str]]:
+    """The constants that a statement makes, each with its value: a number, or the text of any other expression."""
+    if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
+        return []
+    targets = [node.target] if isinstance(node, ast.AnnAssign) else node.targets
+    names = [target.id for target in targets if isinstance(target, ast.Name) and target.id.isupper()]
+    made_by = node.value.func if isinstance(node.value, ast.Call) else None
+    if isinstance(made_by, ast.Name) and made_by.id in {"TypeVar", "ParamSpec"}:
+        return []
+    return [(name, worth(node.value)) for name in names]
+
+
+def worth(value: ast.expr) -> float | str:
+    """The number that an expression stands for, or else its text."""
+    if not any(isinstance(part, ast.Name | ast.Call) for part in ast.walk(value)):
+        result = eval(compile(ast.Expression(value), "a constant", "eval"))
+        if isinstance(result, int | float):
+            return float(result)
+    return ast.unparse(value)

@@ -81,7 +81,7 @@ def test_sdist_has_the_dashboard_and_what_it_is_built_from(checkout: Path, tmp_p
     assert suite <= names
 
 
-def test_dashboard_is_small_and_asks_nobody_else(checkout: Path) -> None:
+def test_dashboard_is_small_and_asks_no_other_host(checkout: Path) -> None:
     built = checkout / "src/shiftwork/web/dist"
     files = [path for path in built.rglob("*") if path.is_file() and path.suffix != ".gz"]
     assert sum(len(gzip.compress(path.read_bytes())) for path in files) < 300_000

@@ -23,7 +23,7 @@ class Deprecation(NamedTuple):
     gone_in: str
 
     def warn(self, *, callers: int = 1) -> None:
-        """Warn at the line that called the function which calls this, or so many callers further up.
+        """Warn at the line that called the function which calls this, or further up by this many callers.
 
         Python shows a warning once for each line of code.
         """

@@ -45,7 +45,7 @@ def sentence(template: str, /, **values: object) -> str:
 
 
 def unsaid(_: str, /, **__: object) -> str:
-    """Take the place of `sentence` where nobody reads what is said."""
+    """Take the place of `sentence` where the text is never read."""
     return ""
 
 

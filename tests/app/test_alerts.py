@@ -1,4 +1,4 @@
-"""Alerts: events reach an address, signed, however it misbehaves, and nobody has to wait for it."""
+"""Alerts: events reach an address, signed, however it misbehaves, and no job waits for it."""
 
 import base64
 import hashlib
@@ -27,7 +27,7 @@ SECRET = "between the two of us"
 
 
 class Receiver:
-    """A real HTTP server that answers as it is told, and then well."""
+    """A real HTTP server that responds as scripted, and then with success."""
 
     def __init__(self) -> None:
         self.answers: list[int] = []
@@ -82,7 +82,7 @@ def happened(number: int = 1) -> Event:
     return Event(at=1_700_000_000.0, name="job.dead", subject=f"job-{number}", message=f"job-{number} is dead")
 
 
-async def test_told_at_the_third_try_and_signed(
+async def test_delivered_at_the_third_try_and_signed(
     stage: Stage, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
     receiver.answers = [503, 429]
@@ -158,7 +158,7 @@ async def test_only_what_was_asked_for(stage: Stage, receiver: Receiver) -> None
 
 
 @pytest.mark.parametrize(("answer", "tries"), [(404, 1), (302, 1), (500, 4)])
-async def test_given_up_on_and_the_next_is_told(
+async def test_after_giving_up_on_one_the_next_is_delivered(
     receiver: Receiver, caplog: pytest.LogCaptureFixture, answer: int, tries: int
 ) -> None:
     receiver.answers = [answer] * tries
@@ -174,7 +174,7 @@ async def test_given_up_on_and_the_next_is_told(
     assert f"{how}: job-1 is dead" in errors[0]
 
 
-async def test_nobody_there(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+async def test_nothing_listens_there(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(alerts, "DELAYS", (0.01,))
     gone = Receiver()
     gone.close()
@@ -185,7 +185,7 @@ async def test_nobody_there(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogC
     assert "ConnectionRefusedError" in caplog.text
 
 
-async def test_one_that_hangs_holds_nobody_up(
+async def test_one_that_hangs_delays_nothing_else(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(alerts, "LONGEST_QUEUE", 3)
@@ -202,7 +202,7 @@ async def test_one_that_hangs_holds_nobody_up(
     assert [body["subject"] for body in receiver.bodies()] == ["job-0", "job-1", "job-2", "job-3"]
 
 
-async def test_what_is_left_at_a_stop_is_given_up_on_and_said(
+async def test_what_is_left_at_a_stop_is_given_up_on_and_logged(
     receiver: Receiver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(events, "LONGEST_HOOK_SECONDS", 0.05)
@@ -231,7 +231,7 @@ def test_what_cannot_be() -> None:
     with pytest.raises(ConfigurationError, match="a list of events"):
         app.alert("https://host/", events="job.dead", secret=SECRET)
     for secret in ("whsec_no!", "whsec_", "whsec_=="):
-        with pytest.raises(ConfigurationError, match="must go on in base64"):
+        with pytest.raises(ConfigurationError, match="must continue in base64"):
             app.alert("https://host/", events=["*"], secret=secret)
     with pytest.raises(ConfigurationError, match='not "json", "slack" or a function'):
         app.alert("https://host/", events=["*"], format="teams")  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""What people change while it runs: bounds of pools, nodes that shall be empty. And what cannot be had in place."""
+"""What people change while it runs: the bounds of pools, nodes to empty; and what is not possible in place."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -407,7 +407,7 @@ async def test_a_pool_that_should_have_more_than_fits(stage: Stage, clock: Manua
     assert "10000 cores" in problem["message"]
 
 
-async def test_a_pool_at_rest_is_no_problem_nor_is_one_that_starts(stage: Stage, clock: ManualClock) -> None:
+async def test_neither_a_pool_at_rest_nor_one_that_starts_is_a_problem(stage: Stage, clock: ManualClock) -> None:
     act = Act()
     app, worker = app_with(stage, act, min_workers=0)
     await app.start()

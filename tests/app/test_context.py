@@ -32,7 +32,7 @@ async def test_it_knows_its_job_and_its_worker(stage: Stage, clock: ManualClock)
     assert repr(ctx) == "<Context of job fetch-data@first, attempt 1 of worker fetch-data>"
 
 
-async def test_it_answers_for_every_field_of_the_configuration(stage: Stage) -> None:
+async def test_it_has_every_field_of_the_configuration(stage: Stage) -> None:
     act = Act()
     ctx = await running_context(stage, act, interval_seconds=60, timeout_seconds=30, depends_on=[])
     for field in WorkerConfig.__struct_fields__:
@@ -115,7 +115,7 @@ async def test_progress_may_come_from_a_thread(stage: Stage, clock: ManualClock)
 
 
 @pytest.mark.parametrize("bad", ["half", None, [1]])
-async def test_progress_that_is_no_number_is_the_functions_own_error(stage: Stage, bad: Any) -> None:
+async def test_progress_that_is_not_a_number_is_the_functions_own_error(stage: Stage, bad: Any) -> None:
     app = stage.app()
 
     @app.task(max_retries=0)

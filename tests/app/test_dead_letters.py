@@ -1,4 +1,4 @@
-"""Dead letters: read why, mend, queue again, or discard; one by one and all that match."""
+"""Dead letters: read why, fix, queue again, or discard; one by one or all that match."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ async def dead_one(app: WorkerOrchestrator) -> Job[str]:
     return job
 
 
-async def test_a_dead_job_tells_what_happened(stage: Stage) -> None:
+async def test_a_dead_job_shows_what_happened(stage: Stage) -> None:
     app = stage.app()
     job = await dead_one(app)
     (attempt,) = job.history
@@ -43,7 +43,7 @@ async def test_a_dead_job_tells_what_happened(stage: Stage) -> None:
     assert "a.txt is no image" in text
 
 
-async def test_it_can_be_mended_and_queued_again(stage: Stage) -> None:
+async def test_it_can_be_fixed_and_queued_again(stage: Stage) -> None:
     app = stage.app()
     job = await dead_one(app)
     again = await app.retry_job(job.id, payload={"path": "a.png"})

@@ -118,7 +118,7 @@ async def test_every_kind_of_function_runs_to_its_end() -> None:
     await app.close()
 
 
-async def test_a_process_that_loses_its_turn_says_so_and_does_not_go_on(tmp_path: Path) -> None:
+async def test_a_process_that_loses_its_turn_says_so_and_does_not_continue(tmp_path: Path) -> None:
     app = WorkerOrchestrator(f"sqlite:///{tmp_path}/shop.db")
     ran: list[str] = []
 
@@ -126,7 +126,9 @@ async def test_a_process_that_loses_its_turn_says_so_and_does_not_go_on(tmp_path
     async def freezes() -> None:
         ran.append("freezes")
         store, now = await app.control.store.open(), app.control.now()
-        assert await store.hold(deployment.NAME, "another process", 1, 15.0, now + deployment.HELD_SECONDS + 1)
+        assert await store.hold(
+            deployment.DEPLOYMENT_LEASE, "another process", 1, 15.0, now + deployment.HELD_SECONDS + 1
+        )
 
     app.on_deploy(lambda: ran.append("never"))
     with pytest.raises(LifecycleError, match="another one may have deployed at the same time: deploy again"):
@@ -154,11 +156,11 @@ async def test_a_process_that_waits_for_another_one_says_so(
     monkeypatch.setattr(deployment, "LOOK_AGAIN_SECONDS", 0.001)
     app = an_app(f"sqlite:///{tmp_path}/shop.db")
     store = await app.control.store.open_to_change()
-    assert await store.hold(deployment.NAME, "another process", 1, 15.0, app.control.now())
+    assert await store.hold(deployment.DEPLOYMENT_LEASE, "another process", 1, 15.0, app.control.now())
     deploying = asyncio.create_task(app.deploy())
     async with asyncio.timeout(DEADLINE):
         await eventually(lambda: "another process deploys; waiting until it has ended" in caplog.messages)
-        await store.drop(deployment.NAME, "another process")
+        await store.drop(deployment.DEPLOYMENT_LEASE, "another process")
         assert await deploying == ["schedules", "more"]
     await app.close()
 

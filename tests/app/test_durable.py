@@ -285,7 +285,7 @@ async def test_a_caught_failure_names_the_attribute_that_was_not_kept(app: Worke
 
 
 @pytest.mark.parametrize("in_group", [False, True])
-async def test_a_failure_that_no_later_run_could_raise_is_refused_when_the_function_goes_on(
+async def test_a_failure_that_no_later_run_could_raise_is_refused_when_the_function_continues(
     app: WorkerOrchestrator, ran: list[str], *, in_group: bool
 ) -> None:
     class HiddenError(Exception):
@@ -368,7 +368,7 @@ async def test_a_step_that_cancelled_itself_is_cancelled_in_later_runs_too(
         assert ran == ["give up", "instead"]
 
 
-async def test_a_function_that_goes_on_although_its_steps_could_not_be_read_starts_anew(
+async def test_a_function_that_continues_although_its_steps_could_not_be_read_starts_over(
     app: WorkerOrchestrator, ran: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @app.task(max_retries=0)
@@ -398,7 +398,7 @@ async def test_a_function_that_goes_on_although_its_steps_could_not_be_read_star
         assert ran == ["caught", "a", "b"]
 
 
-async def test_a_function_that_goes_on_although_its_step_may_not_be_kept_starts_anew(
+async def test_a_function_that_continues_although_its_step_may_not_be_kept_starts_over(
     app: WorkerOrchestrator, ran: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @app.task
@@ -427,7 +427,7 @@ async def test_a_function_that_goes_on_although_its_step_may_not_be_kept_starts_
         assert ran == ["charge"]
 
 
-async def test_a_dead_job_that_a_person_retries_goes_on_behind_its_steps(
+async def test_a_dead_job_that_a_person_retries_continues_behind_its_steps(
     app: WorkerOrchestrator, ran: list[str]
 ) -> None:
     broken = [True]
@@ -448,7 +448,7 @@ async def test_a_dead_job_that_a_person_retries_goes_on_behind_its_steps(
         assert ran == ["first", "second"]
 
 
-async def test_steps_that_changed_since_are_refused_in_words_and_run_nothing(
+async def test_steps_that_changed_since_are_refused_with_a_reason_and_run_nothing(
     app: WorkerOrchestrator, ran: list[str]
 ) -> None:
     order = ["charge", "mail"]
@@ -625,7 +625,7 @@ async def test_a_stale_run_does_not_complete_its_job_though_the_function_returns
         assert f"the outcome 'queued' of job {job.id} was rejected" in caplog.text
 
 
-async def test_a_stale_run_begins_no_other_step_though_the_function_goes_on(
+async def test_a_stale_run_begins_no_other_step_though_the_function_continues(
     app: WorkerOrchestrator, ran: list[str]
 ) -> None:
     @app.task(max_retries=0)
@@ -720,7 +720,7 @@ async def test_signals_that_come_early_are_taken_in_order_one_for_each_wait(app:
             await app.send(job.id, "n", 4)
 
 
-async def test_a_wait_that_takes_too_long_raises_and_the_function_may_go_on(app: WorkerOrchestrator) -> None:
+async def test_a_wait_that_takes_too_long_raises_and_the_function_may_continue(app: WorkerOrchestrator) -> None:
     @app.task
     async def work(ctx: Context) -> str:
         try:

@@ -135,7 +135,7 @@ async def test_options_add_up_and_leave_the_worker_as_it_was(stage: Stage, clock
 # ── once ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_unique_key_answers_with_the_job_there_is_until_it_has_ended(stage: Stage) -> None:
+async def test_a_unique_key_returns_the_job_there_is_until_it_has_ended(stage: Stage) -> None:
     act = Act()
     app = stage.app()
     worker = app.register_worker("act", act, execution_mode="triggered").with_options(unique_key="a.png")
@@ -301,7 +301,7 @@ async def test_a_job_of_another_worker_that_takes_an_id_meanwhile_is_found_after
         await adding
 
 
-async def test_a_job_for_a_pool_nobody_registered_is_refused(stage: Stage) -> None:
+async def test_a_job_for_an_unregistered_pool_is_refused(stage: Stage) -> None:
     app = stage.app()
     app.register_pool("mail")
 
@@ -469,7 +469,7 @@ async def test_a_search_for_what_cannot_be_is_refused(stage: Stage, wanted: dict
         await app.find_jobs(**wanted)
 
 
-async def test_a_job_nobody_knows(stage: Stage) -> None:
+async def test_an_unknown_job(stage: Stage) -> None:
     app = stage.app()
     for ask in (app.get_job, app.explain_job, app.cancel_job, app.retry_job, app.discard_job):
         with pytest.raises(UnknownJobError, match="no job has the id 'nobody'"):
@@ -564,14 +564,14 @@ async def test_by_name_from_a_process_that_has_not_the_function(stage: Stage) ->
             await app.control.jobs.enqueue("greet", {"user": "Ada", "tmes": 2})
 
 
-async def test_by_a_name_nobody_knows(stage: Stage) -> None:
+async def test_by_an_unknown_name(stage: Stage) -> None:
     app = stage.app()
     task_of(app)
     with pytest.raises(UnknownWorkerError, match="there is no worker 'wrk': did you mean 'work'"):
         await app.control.jobs.enqueue("wrk", {})
 
 
-async def test_by_name_what_is_there_already_is_said_to_be(stage: Stage) -> None:
+async def test_by_name_an_existing_job_is_reported_as_such(stage: Stage) -> None:
     app = stage.app()
     task_of(app)
     first, new = await app.control.jobs.enqueue("work", {"n": 1}, CheckedJobOptions(job_id="mine"))

@@ -1,4 +1,4 @@
-"""Events and hooks: what happens is kept, and told; a hook can harm nobody."""
+"""Events and hooks: what happens is kept and reported; a failing hook harms nothing else."""
 
 import asyncio
 
@@ -34,7 +34,7 @@ async def test_hooks_may_be_plain_or_async_decorated_or_handed_over(stage: Stage
 
 
 @pytest.mark.parametrize("error", [RuntimeError, SystemExit, asyncio.CancelledError])
-async def test_a_hook_that_fails_is_logged_and_harms_nobody(
+async def test_a_hook_that_fails_is_logged_and_harms_nothing_else(
     stage: Stage, tolerated: list[str], caplog: pytest.LogCaptureFixture, error: type[BaseException]
 ) -> None:
     tolerated.append("the hook")
@@ -68,7 +68,7 @@ async def test_a_hook_that_fails_is_logged_and_harms_nobody(
     assert caplog.text.count("for job.dead failed") == 2
 
 
-def test_an_event_nobody_knows_is_refused_with_the_nearest() -> None:
+def test_an_unknown_event_is_refused_with_the_nearest() -> None:
     app = WorkerOrchestrator("memory://")
     with pytest.raises(UnknownOptionError, match=r"unknown event 'worker.disabeld': did you mean 'worker.disabled'"):
         app.on("worker.disabeld", print)

@@ -67,7 +67,7 @@ async def test_a_job_that_is_due_later(cast: Cast, clock: ManualClock) -> None:
     assert "2027-01-15 08:01:30" in wait.why
 
 
-async def test_a_pool_that_nobody_serves(cast: Cast) -> None:
+async def test_an_unserved_pool(cast: Cast) -> None:
     wait = await cast.only_wait(await cast.enqueue("plain"))
     assert (wait.code, wait.by) == ("unserved", "default")
     assert "shiftwork run" in wait.why
@@ -229,7 +229,7 @@ async def test_a_failed_job_is_due_later(cast: Cast) -> None:
     assert [wait.code for wait in explanation.waits] == ["later"]
 
 
-async def test_several_reasons_at_once_are_all_told(cast: Cast) -> None:
+async def test_several_reasons_at_once_are_all_given(cast: Cast) -> None:
     await cast.app.start()
     await cast.app.pause_pool("default")
     await cast.app.disable_worker("needy")
@@ -366,7 +366,7 @@ async def test_a_job_that_is_due_later_starts_when_it_is_due(cast: Cast, clock: 
     assert why.estimate_basis == "it is due then, and the jobs that are queued now have started before"
 
 
-async def test_a_function_that_sleeps_goes_on_when_its_time_has_come(stage: Stage) -> None:
+async def test_a_function_that_sleeps_continues_when_its_time_has_come(stage: Stage) -> None:
     app = stage.app()
 
     @app.task

@@ -313,7 +313,7 @@ async def test_a_job_that_takes_results_keeps_its_arguments_when_it_is_retried(a
         assert await flow.result(DEADLINE) == 3.5
 
 
-async def test_a_payload_without_a_place_for_the_result_is_dead_in_words_and_stops_nothing(
+async def test_a_payload_without_a_place_for_the_result_is_dead_with_a_reason_and_stops_nothing(
     app: WorkerOrchestrator,
 ) -> None:
     @app.task
@@ -600,7 +600,7 @@ async def test_different_calls_with_one_id_are_refused(app: WorkerOrchestrator) 
     await app.close()
 
 
-async def test_a_flow_that_is_added_again_goes_on_under_its_old_id(app: WorkerOrchestrator) -> None:
+async def test_a_flow_that_is_added_again_continues_under_its_old_id(app: WorkerOrchestrator) -> None:
     """Some of its jobs may have been pruned meanwhile; those that are left keep their results."""
 
     @app.task
@@ -901,7 +901,7 @@ async def test_a_flow_with_too_many_bytes_is_refused(app: WorkerOrchestrator) ->
 # ── the real thing ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_running_orchestrator_carries_a_flow_out_and_tells_callers_who_wait_when_it_breaks(
+async def test_a_running_orchestrator_carries_out_a_flow_and_waiting_callers_hear_when_it_breaks(
     app: WorkerOrchestrator,
 ) -> None:
     fail = [True]

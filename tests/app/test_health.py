@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from shiftwork.core.model.event import Event
 
 
-async def test_a_problem_is_said_once_and_taken_back_once(stage: Stage, clock: ManualClock) -> None:
+async def test_a_problem_is_reported_once_and_so_is_its_end(stage: Stage, clock: ManualClock) -> None:
     heard: list[Event] = []
     app = stage.app()
     app.register_worker("w", lambda: None, execution_mode="triggered")
@@ -36,7 +36,7 @@ async def test_a_problem_is_said_once_and_taken_back_once(stage: Stage, clock: M
     assert [event.name for event in heard] == ["health.problem", "health.recovered"]
 
 
-async def test_of_many_nodes_one_tells_and_the_next_leader_does_not_tell_again(
+async def test_of_many_nodes_one_reports_and_the_next_leader_does_not_report_again(
     stage: Stage, clock: ManualClock
 ) -> None:
     first, second = stage.app(), stage.app()
@@ -53,7 +53,7 @@ async def test_of_many_nodes_one_tells_and_the_next_leader_does_not_tell_again(
     assert told == ["health.problem", "health.recovered"]
 
 
-async def test_what_the_leader_died_of_is_told_by_the_next(stage: Stage, clock: ManualClock) -> None:
+async def test_what_the_leader_died_of_is_reported_by_the_next(stage: Stage, clock: ManualClock) -> None:
     first, second = stage.app(), stage.app()
     await first.start()
     await second.start()
@@ -64,7 +64,7 @@ async def test_what_the_leader_died_of_is_told_by_the_next(stage: Stage, clock: 
     assert any("vanished" in message for message in told)
 
 
-async def test_a_store_that_stays_away_is_told_to_whoever_can_still_hear(
+async def test_a_store_that_stays_away_is_reported_to_those_that_can_still_hear(
     stage: Stage, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def away(*_: object) -> None:
@@ -248,7 +248,7 @@ async def test_a_node_that_stops_is_not_lost(stage: Stage, clock: ManualClock) -
     assert "node.lost" not in {event.name for event in await second.events(limit=1000)}
 
 
-async def test_a_schedule_that_nobody_fires_is_a_problem(stage: Stage, clock: ManualClock) -> None:
+async def test_a_schedule_that_is_not_fired_is_a_problem(stage: Stage, clock: ManualClock) -> None:
     app, judge = stage.app(), stage.app()
     act = Act()
     app.register_worker("w", act, interval_seconds=300)
@@ -312,7 +312,7 @@ async def codes_of(app: WorkerOrchestrator) -> dict[str, str]:
     return {problem["code"]: problem["subject"] for problem in (await app.get_health())["problems"]}
 
 
-async def test_a_failing_worker_is_seen_at_once_and_an_event_only_if_it_goes_on(
+async def test_a_failing_worker_is_seen_at_once_and_an_event_only_if_it_continues(
     stage: Stage, clock: ManualClock
 ) -> None:
     heard: list[Event] = []
@@ -343,7 +343,7 @@ async def test_a_failing_worker_is_seen_at_once_and_an_event_only_if_it_goes_on(
     assert [event.subject for event in heard] == ["act"]
 
 
-async def test_dead_runs_of_a_schedule_that_recovered_are_no_problem(stage: Stage, clock: ManualClock) -> None:
+async def test_dead_runs_of_a_schedule_that_recovered_are_not_a_problem(stage: Stage, clock: ManualClock) -> None:
     act = Act()
     app = stage.app()
     app.register_worker("act", act, interval_seconds=60, max_retries=0)
@@ -356,7 +356,7 @@ async def test_dead_runs_of_a_schedule_that_recovered_are_no_problem(stage: Stag
     assert await codes_of(app) == {}
 
 
-async def test_a_removed_worker_is_no_problem_unless_jobs_of_it_wait(stage: Stage, clock: ManualClock) -> None:
+async def test_a_removed_worker_is_not_a_problem_unless_jobs_of_it_wait(stage: Stage, clock: ManualClock) -> None:
     old, new = stage.app(), stage.app()
     gone = old.register_worker("gone", Act(), execution_mode="triggered")
     for app in (old, new):
@@ -418,7 +418,7 @@ async def test_a_write_that_fails_is_a_problem_until_one_succeeds(stage: Stage, 
     assert await codes_of(app) == await codes_of(witness) == {"store_failing": "store"}
     with pytest.raises(StoreFullError):
         await worker.enqueue()
-    stage.faults.mend()
+    stage.faults.clear()
     await clock.advance(6)
     assert await codes_of(app) == {"store_failing": "store"}  # adding has not succeeded since
     await worker.enqueue()
@@ -426,7 +426,7 @@ async def test_a_write_that_fails_is_a_problem_until_one_succeeds(stage: Stage, 
     assert await codes_of(app) == await codes_of(witness) == {}
 
 
-async def test_a_store_that_can_only_be_read_is_a_problem_of_whoever_tries(stage: Stage) -> None:
+async def test_a_store_that_can_only_be_read_is_a_problem_for_those_that_write(stage: Stage) -> None:
     app = stage.faulty_app()
     stage.faults.fail("hold", error=StoreFullError("no space left"))
     seen = await app.control.system.overview(try_write=True)
@@ -456,7 +456,7 @@ async def test_a_node_that_vanished_is_missed_until_another_begins_on_its_machin
     assert await missed() == []
 
 
-async def test_a_node_that_vanished_is_not_missed_for_ever(stage: Stage, clock: ManualClock) -> None:
+async def test_a_node_that_vanished_is_not_missed_forever(stage: Stage, clock: ManualClock) -> None:
     victim, witness = stage.app(), stage.app()
     await witness.start()
     await victim.start()
@@ -465,7 +465,7 @@ async def test_a_node_that_vanished_is_not_missed_for_ever(stage: Stage, clock: 
     assert (await witness.get_health())["status"] == "ok"
 
 
-async def test_old_jobs_of_an_unknown_worker_are_no_problem_while_the_first_node_starts(
+async def test_old_jobs_of_an_unknown_worker_are_not_a_problem_while_the_first_node_starts(
     stage: Stage, clock: ManualClock
 ) -> None:
     old, new = stage.app(), stage.app()

@@ -221,7 +221,7 @@ async def test_a_job_that_logs_nothing_costs_nothing(stage: Stage) -> None:
     assert stage.faults.calls["note"] == 0
 
 
-async def test_a_format_that_does_not_fit_harms_nobody(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_format_that_does_not_fit_harms_nothing_else(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     app = stage.app()
 
@@ -236,7 +236,7 @@ async def test_a_format_that_does_not_fit_harms_nobody(stage: Stage, caplog: pyt
     assert [line.message for line in (await job.refresh()).logs] == ["%d %s (1,)"]
 
 
-async def test_who_logs_is_the_function(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_function_is_named_as_the_one_that_logs(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     app = stage.app()
 
@@ -251,7 +251,7 @@ async def test_who_logs_is_the_function(stage: Stage, caplog: pytest.LogCaptureF
     assert (record.filename, record.funcName) == (Path(__file__).name, "pack")
 
 
-async def test_a_stale_run_says_nothing_any_more(stage: Stage) -> None:
+async def test_a_stale_run_no_longer_logs(stage: Stage) -> None:
     app = stage.app()
 
     @app.task

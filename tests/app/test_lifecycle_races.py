@@ -55,7 +55,7 @@ async def test_a_stop_that_is_cancelled_while_the_store_closes_says_so(stage: St
     assert app.get_status()["state"] == "stopped"
 
 
-async def test_nothing_of_an_orchestrator_goes_on_after_a_cancelled_stop(tmp_path: Path) -> None:
+async def test_nothing_of_an_orchestrator_continues_after_a_cancelled_stop(tmp_path: Path) -> None:
     act = Act()
     app = WorkerOrchestrator(f"sqlite:///{tmp_path}/shiftwork.db")
     worker = app.register_worker("act", act, execution_mode="triggered", timeout_seconds=None)
@@ -198,7 +198,7 @@ async def test_a_hook_may_stop_the_orchestrator_that_calls_it(stage: Stage) -> N
     assert stopped == ["stopped"]
 
 
-async def test_whoever_waits_for_a_result_is_told_when_the_store_is_closed(tmp_path: Path) -> None:
+async def test_callers_that_wait_for_a_result_hear_when_the_store_is_closed(tmp_path: Path) -> None:
     faults = Faults()
     store: Any = FaultyStore(open_store(f"sqlite:///{tmp_path}/shiftwork.db", namespace="a"), faults)
     app = WorkerOrchestrator(store)
@@ -238,7 +238,7 @@ async def test_jobs_left_in_the_pool_that_a_worker_has_moved_from_run(stage: Sta
     assert ((await left.refresh()).pool, (await sent.refresh()).pool) == (old, new)
 
 
-async def test_a_schedule_goes_on_in_the_pool_that_its_worker_has_moved_to(stage: Stage, clock: ManualClock) -> None:
+async def test_a_schedule_continues_in_the_pool_that_its_worker_has_moved_to(stage: Stage, clock: ManualClock) -> None:
     ran: list[str] = []
 
     def make(pool: str) -> WorkerOrchestrator:
@@ -268,7 +268,7 @@ async def test_a_schedule_goes_on_in_the_pool_that_its_worker_has_moved_to(stage
 # ── triggering ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_of_those_who_trigger_a_worker_at_once_one_does(stage: Stage) -> None:
+async def test_of_callers_that_trigger_a_worker_at_once_one_succeeds(stage: Stage) -> None:
     act = Act()
     app = stage.app()
     app.register_worker("act", act, cron="0 0 1 1 *")
@@ -286,7 +286,7 @@ async def test_of_those_who_trigger_a_worker_at_once_one_does(stage: Stage) -> N
         assert await again
 
 
-async def test_a_worker_is_triggered_here_when_those_who_serve_its_pool_do_not_know_it(stage: Stage) -> None:
+async def test_a_worker_is_triggered_here_if_processes_that_serve_its_pool_do_not_know_it(stage: Stage) -> None:
     act = Act()
     there, here = stage.app(), stage.app()
     there.register_worker("other", Act(), execution_mode="triggered")
@@ -300,7 +300,7 @@ async def test_a_worker_is_triggered_here_when_those_who_serve_its_pool_do_not_k
     assert await stage.during(triggered) is True
 
 
-async def test_a_job_whose_worker_nobody_there_knows_says_that_it_is_unserved(stage: Stage) -> None:
+async def test_a_job_whose_worker_is_unknown_there_is_unserved(stage: Stage) -> None:
     there, here = stage.app(), stage.app()
     there.register_worker("other", Act(), execution_mode="triggered")
     worker = here.register_worker("act", Act(), execution_mode="triggered")

@@ -48,7 +48,7 @@ class Scene:
         self._caplog.clear()
         self.stage.faults.fail("record")
         result = await command
-        self.stage.faults.mend()
+        self.stage.faults.clear()
         lost = [line for line in self._caplog.messages if line.endswith(LOST)]
         assert len(heard) == 1, "hooks of this process hear of it"
         assert lost == [f"{heard[0]}, but the event {event} {LOST}"]

@@ -1,4 +1,4 @@
-"""One namespace is one app: another one that starts there is told so, and harms nothing."""
+"""One namespace is one app: another one that starts there is rejected, and harms nothing."""
 
 import asyncio
 import gc
@@ -148,7 +148,7 @@ async def test_one_that_could_not_start_leaves_no_lease_behind(stage: Stage) -> 
 
 
 @pytest.mark.parametrize("call", ["beat", "stats"])
-async def test_one_that_could_not_start_leaves_no_error_that_nobody_asks_for(
+async def test_one_that_could_not_start_leaves_no_error_that_is_never_read(
     stage: Stage, caplog: pytest.LogCaptureFixture, call: str
 ) -> None:
     app = stage.faulty_app()
@@ -167,5 +167,5 @@ async def test_a_node_that_cannot_beat_does_not_start(stage: Stage) -> None:
     stage.faults.fail("beat")
     with pytest.raises(StoreUnavailableError, match="the store is away"):
         await app.start()
-    stage.faults.mend()
+    stage.faults.clear()
     await app.start()

@@ -39,7 +39,7 @@ from shiftwork.runtime.context.middleware import Middleware
 from shiftwork.runtime.processes.child_process import ChildProcess
 from shiftwork.runtime.processes.handover import NodeEnd, ProcessEnd
 from shiftwork.runtime.processes.messages import NodeFrame, Setup, Start
-from shiftwork.runtime.processes.post_mortem import KillRecord
+from shiftwork.runtime.processes.post_mortem import KilledJobs
 from shiftwork.runtime.processes.remote_runner import RemoteRunner
 from shiftwork.runtime.running.job_run import LocalRun
 from shiftwork.store.memory import MemoryStore
@@ -185,7 +185,7 @@ async def test_a_node_sends_the_state_with_the_run(monkeypatch: pytest.MonkeyPat
     mailbox = Mailbox()
     monkeypatch.setattr("shiftwork.runtime.processes.remote_runner.StartedProcess", lambda **_more: mailbox)
     setup = Setup(app="shop:app", role="alone")
-    runner = RemoteRunner(setup, ManualClock(), report=lambda _job, _progress: None, kills=KillRecord())
+    runner = RemoteRunner(setup, ManualClock(), report=lambda _job, _progress: None, kills=KilledJobs())
     state = RunState(last_success=5.0)
     runner.start(LocalRun(claimed(), WorkerConfig(name="nap"), 0.0, Owner(), state))
     assert mailbox.sent[-1] == Start(claimed(), 1, 0, state)
@@ -379,7 +379,7 @@ async def test_a_dependency_that_will_not_run_by_itself(
 # ── jobs ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_job_tells_its_times_and_counts(stage: Stage, clock: ManualClock) -> None:
+async def test_a_job_shows_its_times_and_counts(stage: Stage, clock: ManualClock) -> None:
     act = Act()
     app = stage.app()
     worker = app.register_worker("act", act, execution_mode="triggered", retry=Retry(base_seconds=5, jitter=0))
@@ -418,7 +418,7 @@ async def test_a_result_that_nothing_will_bring_names_pool_and_store(tmp_path: P
     assert f"no running process has worker send in pool mail of sqlite:///{tmp_path}/jobs.db: start" in str(late.value)
 
 
-async def test_a_caller_that_waits_for_ever_finds_the_reason_in_the_log(
+async def test_a_caller_that_waits_forever_finds_the_reason_in_the_log(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("shiftwork.handles.job.UNSERVED_WARNING_SECONDS", 0.01)

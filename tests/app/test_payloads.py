@@ -200,7 +200,7 @@ async def test_a_model_refuses_what_is_none(stage: Stage) -> None:
         await greet.enqueue({"name": "Ada"})  # type: ignore[arg-type]
 
 
-async def test_a_payload_that_nobody_can_read_is_shown_as_its_bytes(stage: Stage, clock: ManualClock) -> None:
+async def test_an_unreadable_payload_is_shown_as_its_bytes(stage: Stage, clock: ManualClock) -> None:
     app = stage.app()
     app.register_worker("w", lambda: None, execution_mode="triggered")
     await stage.store.add([NewJob(id="x", worker="w", pool="default", payload=b"\xc1", run_at=0)], clock.now())
@@ -448,7 +448,7 @@ async def test_a_result_that_is_not_what_was_annotated_is_named(stage: Stage) ->
         await (await lies.enqueue()).result(DEADLINE)
 
 
-async def test_a_plain_function_that_answers_with_a_coroutine_has_its_result(stage: Stage) -> None:
+async def test_a_plain_function_that_returns_a_coroutine_has_its_result(stage: Stage) -> None:
     app = stage.app()
 
     async def work(n: int) -> Person:
@@ -478,7 +478,7 @@ async def test_no_result_is_none(stage: Stage) -> None:
     assert job.record.result is None
 
 
-async def test_waiting_for_a_result_ends_in_time_and_the_job_goes_on(stage: Stage) -> None:
+async def test_waiting_for_a_result_ends_in_time_and_the_job_continues(stage: Stage) -> None:
     act = Act()
     app = stage.app()
     worker = app.register_worker("act", act, execution_mode="triggered")

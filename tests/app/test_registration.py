@@ -74,7 +74,7 @@ def test_a_wrong_option_is_refused_at_registration(
     assert app.get_status()["workers"] == 0
 
 
-def test_all_problems_are_told_at_once() -> None:
+def test_all_problems_are_reported_at_once() -> None:
     app = WorkerOrchestrator("memory://")
     with pytest.raises(ConfigurationError) as raised:
         app.register_worker("fetch", nothing, interval_seconds=-1, max_retries=-1, prioritee=3)  # type: ignore[call-arg]
@@ -204,7 +204,7 @@ async def refused(app: WorkerOrchestrator, error: type[Exception], *words: str) 
 
 
 @pytest.mark.parametrize("option", ["depends_on", "blocks"])
-async def test_a_worker_nobody_registered(stage: Stage, option: str) -> None:
+async def test_an_unregistered_worker(stage: Stage, option: str) -> None:
     app = stage.app()
     app.register_worker("fetch-data", nothing)
     app.register_worker("process", nothing, {option: ["fetch-date"]})
@@ -219,21 +219,21 @@ async def test_a_cycle(stage: Stage) -> None:
     await refused(app, DependencyCycleError, "a → b → c → a", "remove one depends_on")
 
 
-async def test_a_pool_nobody_registered(stage: Stage) -> None:
+async def test_an_unregistered_pool(stage: Stage) -> None:
     app = stage.app()
     app.register_pool("mail")
     app.register_worker("send", nothing, pool="mial")
     await refused(app, UnknownPoolError, "worker send", "'mial'", "did you mean 'mail'", "register_pool")
 
 
-async def test_several_problems_are_told_together(stage: Stage) -> None:
+async def test_several_problems_are_reported_together(stage: Stage) -> None:
     app = stage.app()
     app.register_worker("a", nothing, pool="nowhere")
     app.register_worker("b", nothing, depends_on=["nobody"])
     await refused(app, ConfigurationError, "'nowhere'", "'nobody'")
 
 
-async def test_after_a_refusal_it_can_be_mended_and_started(stage: Stage) -> None:
+async def test_after_a_refusal_it_can_be_fixed_and_started(stage: Stage) -> None:
     app = stage.app()
     app.register_worker("b", nothing, depends_on=["a"])
     await refused(app, UnknownWorkerError, "'a'")
@@ -303,7 +303,7 @@ def test_names_are_the_functions_or_given() -> None:
     assert app.task(name="work")(nothing).name == "work"
 
 
-async def test_the_registered_workers_and_pools_are_known_to_everybody(stage: Stage) -> None:
+async def test_the_registered_workers_and_pools_are_known_everywhere(stage: Stage) -> None:
     app = stage.app()
     app.register_pool("mail")
     app.register_worker("send", nothing, pool="mail")

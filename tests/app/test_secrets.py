@@ -1,4 +1,4 @@
-"""Secret arguments reach the function, and nobody else."""
+"""Secret arguments reach the function, and nothing else."""
 
 import json
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ def keeper(stage: Stage) -> tuple[WorkerOrchestrator, Any, list[Any]]:
     return app, sign_in, seen
 
 
-async def test_the_function_gets_them_and_nobody_else_sees_them(stage: Stage) -> None:
+async def test_only_the_function_sees_them(stage: Stage) -> None:
     app, sign_in, seen = keeper(stage)
     await app.start()
     job = await sign_in.enqueue(
@@ -79,7 +79,7 @@ async def test_a_job_that_was_added_before_any_node_ran(stage: Stage, *, by_name
     assert [doc.name for doc in await stage.store.docs("schema")] == ["sign_in"]
 
 
-async def test_whoever_looked_just_before_it_was_known_looks_again(stage: Stage) -> None:
+async def test_a_reader_from_just_before_it_was_known_looks_again(stage: Stage) -> None:
     app, sign_in, _ = keeper(stage)
     other = stage.app()
     await stage.store.add(
@@ -90,7 +90,7 @@ async def test_whoever_looked_just_before_it_was_known_looks_again(stage: Stage)
     assert job_shape(await other.get_job(job.id)).payload == {"site": "bank", "token": MASK}
 
 
-async def test_what_the_function_raises_logs_and_tells_does_not_tell_them(
+async def test_errors_logs_and_progress_of_the_function_do_not_show_them(
     stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
     app, key = stage.app(), "-----BEGIN\n" + "k" * 3_000
@@ -121,7 +121,7 @@ async def test_what_the_function_raises_logs_and_tells_does_not_tell_them(
     assert [secret for secret in ("kkkk", HUSH, "9876543210") if secret in everything] == []
 
 
-async def test_the_schema_says_so_and_tells_no_default(stage: Stage) -> None:
+async def test_the_schema_says_so_and_shows_no_default(stage: Stage) -> None:
     app = stage.app()
 
     @app.task
@@ -157,7 +157,7 @@ async def test_a_payload_that_is_edited_keeps_what_was_hidden(stage: Stage) -> N
     assert seen == [("shop", HUSH, Login("eve", HUSH), [], {}, None)]
 
 
-async def test_the_mask_is_no_secret(stage: Stage) -> None:
+async def test_the_mask_is_not_a_secret(stage: Stage) -> None:
     app, sign_in, _ = keeper(stage)
     with pytest.raises(PayloadTypeError, match="give the secret itself"):
         await app.control.jobs.enqueue("sign_in", {"site": "bank", "token": MASK})

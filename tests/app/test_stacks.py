@@ -1,4 +1,4 @@
-"""What a running job is doing, asked through the store: of a job here, of one that holds everything up, of nobody."""
+"""What a running job is doing, asked through the store: a job here, one that holds everything up, an unknown one."""
 
 import asyncio
 import os
@@ -53,7 +53,7 @@ async def test_the_stack_of_a_thread_is_what_it_calls(stage: Stage) -> None:
     await job.ended(DEADLINE)
 
 
-async def test_what_many_jobs_are_doing_is_told_as_far_as_it_fits(stage: Stage) -> None:
+async def test_what_many_jobs_are_doing_is_reported_as_far_as_it_fits(stage: Stage) -> None:
     app, act = stage.app(max_concurrent=300), Act()
     worker = app.register_worker("act", act, execution_mode="triggered")
     await app.start()

@@ -87,7 +87,7 @@ async def test_jobs_that_jobs_enqueue_run_too(app: WorkerOrchestrator) -> None:
         assert [run.result for run in await test.run_pending()] == [3, 2, 1, 0]
 
 
-async def test_a_job_that_enqueues_itself_for_ever_is_named(
+async def test_a_job_that_enqueues_itself_forever_is_named(
     app: WorkerOrchestrator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("shiftwork.app.testing.MOST_RUNS", 20)

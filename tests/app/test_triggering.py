@@ -71,9 +71,7 @@ async def test_a_payload_is_handed_on(stage: Stage) -> None:
         await app.trigger_worker("work")
 
 
-async def test_a_worker_nobody_knows_or_that_runs_already_is_not_triggered(
-    stage: Stage, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_an_unknown_or_running_worker_is_not_triggered(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
     act = Act()
     app = stage.app()
     app.register_worker("act", act, interval_seconds=1000)
@@ -192,7 +190,7 @@ async def test_where_another_process_serves_it_it_runs_there(stage: Stage) -> No
 
 
 @pytest.mark.parametrize("how", ["def", "async def"])
-async def test_where_nobody_serves_it_it_runs_here(stage: Stage, how: str) -> None:
+async def test_an_unserved_worker_runs_here(stage: Stage, how: str) -> None:
     ran: list[str] = []
     app = stage.app()
 
@@ -237,7 +235,7 @@ async def test_there_only_its_own_jobs_run(stage: Stage) -> None:
     assert await status(job) is JobStatus.QUEUED
 
 
-async def test_there_it_does_not_wait_for_what_nobody_will_ever_do(
+async def test_there_it_does_not_wait_for_what_will_never_be_done(
     stage: Stage, caplog: pytest.LogCaptureFixture
 ) -> None:
     ran: list[str] = []
@@ -275,7 +273,7 @@ async def test_giving_up_on_it_hands_it_back(stage: Stage) -> None:
 # ── enabling and disabling ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_disabled_is_disabled_everywhere_and_for_ever(stage: Stage) -> None:
+async def test_disabled_is_disabled_everywhere_and_forever(stage: Stage) -> None:
     def make() -> WorkerOrchestrator:
         app = stage.app()
         app.register_worker("w", lambda: None)
@@ -313,7 +311,7 @@ async def test_enabling_forgets_the_failures(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("method", ["enable_worker", "disable_worker"])
-async def test_a_worker_nobody_registered(stage: Stage, method: str) -> None:
+async def test_an_unregistered_worker(stage: Stage, method: str) -> None:
     app = stage.app()
     app.register_worker("fetch-data", lambda: None)
     with pytest.raises(UnknownWorkerError, match="there is no worker 'fetch-date': did you mean 'fetch-data'"):

@@ -115,7 +115,7 @@ def yesterday(now: float) -> list[Hour]:
 
 
 def point(jobs: float, chance: random.Random) -> Point:
-    """A minute of a pool to which so many jobs came."""
+    """A minute of a pool with this many arrivals."""
     completed, failed = max(0, round(jobs)), max(0, round(jobs * chance.uniform(0, 0.02)))
     slots = max(1, math.ceil(jobs / 130))
     busy = min(slots, round(jobs / 150))
@@ -123,7 +123,7 @@ def point(jobs: float, chance: random.Random) -> Point:
     return Point(
         queued=max(0, round(jobs / 100 * chance.random())),
         processing=busy,
-        workers=slots,
+        slots=slots,
         wanted=slots,
         oldest_wait=wait,
         completed=completed,

@@ -79,7 +79,7 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def page(chromium: Browser) -> Iterator[Page]:
-    """A page that the tests of a module share, one after the other: a new one is the dearest part of a short test."""
+    """A page that the tests of a module share, one at a time: a new one is the most expensive part of a short test."""
     context = chromium.new_context(viewport=WIDE, reduced_motion="reduce")
     yield context.new_page()
     context.close()
@@ -87,7 +87,7 @@ def page(chromium: Browser) -> Iterator[Page]:
 
 @pytest.fixture
 def watched(page: Page, node: Site) -> Iterator[Watched]:
-    """A page of the node. The test fails if the console told an error, or if somebody else was asked for something."""
+    """A page of the node. The test fails if the console shows an error, or if another host is asked for something."""
     watched = Watched(page, node)
     yield watched
     watched.rest()

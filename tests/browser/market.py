@@ -74,7 +74,7 @@ async def send_mail(to: str, subject: str = "Your order") -> str:
 
 @app.task(pool="reports", timeout_seconds=600)
 async def long_report(ctx: Context, pages: int) -> int:
-    """Tells how far it is, for as long as a test wants to look at it."""
+    """Reports its progress for as long as a test wants to look at it."""
     for page in range(pages):
         ctx.progress(page, pages, f"page {page} of {pages}")
         ctx.logger.log(30 if page % 5 == 4 else 20, "page %s is written", page)

@@ -130,7 +130,7 @@ async def _start(app: WorkerOrchestrator, port: int, options: dict[str, Any]) ->
 
 @contextmanager
 def served(app: WorkerOrchestrator, port: int = 0, **options: Any) -> Iterator[Host]:
-    """The dashboard of an app that nobody runs, from a thread of its own."""
+    """The dashboard of an app that no node runs, from a thread of its own."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()

@@ -112,7 +112,7 @@ def test_dead_job_is_edited_and_retried(watched: Watched, node: Site) -> None:
     expect(page.get_by_role("region", name="result")).to_contain_text("poster.png@300")
 
 
-def test_waiting_job_tells_why_and_is_cancelled(watched: Watched, node: Site) -> None:
+def test_waiting_job_shows_why_and_is_cancelled(watched: Watched, node: Site) -> None:
     later = node.act("jobs", worker="send_mail", payload={"to": "x@example.org"}, delay_seconds=3_600)["job"]["id"]
     page = watched.open(f"jobs/{later}")
     expect(page.get_by_role("heading", name="Why is it waiting?")).to_be_visible()

@@ -39,7 +39,7 @@ def shop(server: Server) -> WorkerOrchestrator:
 
 
 def says_that_it_is_old(page: Page, cause: str) -> None:
-    """Whether the page says so within 10 s of the outage and a few more, with the cause, and looks like it."""
+    """Whether the page shows the outage and its cause, and looks like it, a few seconds after the first 10."""
     alert = page.get_by_role("alert").filter(has_text="No answer from the store")
     expect(alert).to_contain_text(re.compile(cause))
     expect(page.get_by_text(re.compile(r"This page shows the state of \d\d:\d\d:\d\d, .+ ago"))).to_be_visible()
@@ -54,7 +54,7 @@ def is_live_again(page: Page) -> None:
     expect(page.get_by_role("main")).not_to_have_attribute("data-old", "")
 
 
-def test_stopped_store_is_said_with_its_cause_on_every_page_until_it_is_back(
+def test_stopped_store_is_shown_with_its_cause_on_every_page_until_it_is_back(
     fresh: Page, server: Server, axe: str
 ) -> None:
     with served(shop(server)) as host:
@@ -76,7 +76,7 @@ def test_stopped_store_is_said_with_its_cause_on_every_page_until_it_is_back(
         expect(fresh.get_by_text("No dead letters")).to_be_visible()
 
 
-def test_hanging_store_is_said_before_its_calls_fail(fresh: Page, server: Server, axe: str) -> None:
+def test_hanging_store_is_shown_before_its_calls_fail(fresh: Page, server: Server, axe: str) -> None:
     fresh.emulate_media(color_scheme="dark")
     with served(shop(server)) as host:
         fresh.goto(f"{host.site.address}#/jobs")

@@ -27,11 +27,11 @@ NOTE_LABELS = """() => {
         return fillText.call(this, text, x, ...more);
     };
 }"""
-"""From now on, `window.labels` has what each chart has written since it was last cleared, and whether it fits."""
+"""From now on, `window.labels` has the labels that each chart drew since it was last cleared, and whether they fit."""
 CLOCK = re.compile(r"(\d\d):(\d\d)")
 
 
-def test_chart_tells_a_step_with_its_reason_where_the_mouse_is(chromium: Browser) -> None:
+def test_chart_shows_a_step_with_its_reason_where_the_mouse_is(chromium: Browser) -> None:
     context = chromium.new_context(viewport=WIDE, reduced_motion="reduce")
     app = WorkerOrchestrator("memory://")
     app.register_pool("images", max_workers=12)

@@ -191,7 +191,7 @@ def test_times_are_in_one_zone_that_is_named_and_kept(chromium: Browser, node: S
     context.close()
 
 
-def test_lost_server_is_said_and_found_again(chromium: Browser) -> None:
+def test_lost_server_is_shown_and_found_again(chromium: Browser) -> None:
     context = chromium.new_context()
     page = context.new_page()
     port = free_port()

@@ -1,4 +1,4 @@
-"""Every page shows what there is, in both themes and on a phone, and is fit for everybody: axe finds nothing."""
+"""Every page shows what there is, in both themes and on a phone, and is accessible: axe finds nothing."""
 
 import re
 from collections.abc import Iterator
@@ -153,7 +153,7 @@ def test_overview_draws_its_charts(watched: Watched) -> None:
     expect(page.get_by_role("button", name="15 min")).to_have_attribute("aria-pressed", "true")
 
 
-def test_pool_tells_each_step_with_its_reason(watched: Watched, node: Site) -> None:
+def test_pool_shows_each_step_with_its_reason(watched: Watched, node: Site) -> None:
     node.act("pools/mail/pause")  # on a busy machine, each job would be done before the next is added
     for number in range(60):
         node.enqueue("send_mail", to=f"step-{number}@example.org")
@@ -206,12 +206,12 @@ def test_every_event_can_be_asked_for(watched: Watched) -> None:
     assert set(offered.all_inner_texts()[1:]) == kept
 
 
-def test_events_are_told_with_their_reason(watched: Watched) -> None:
+def test_events_are_shown_with_their_reason(watched: Watched) -> None:
     page = watched.open("events?name=worker.disabled")
     expect(page.get_by_role("listitem").filter(has_text="sync-warehouse")).to_contain_text("runs in a row failed")
 
 
-def test_unknown_things_are_said_to_be_unknown(watched: Watched) -> None:
+def test_unknown_things_are_shown_as_unknown(watched: Watched) -> None:
     watched.expects(HTTPStatus.NOT_FOUND)
     page = watched.open("nowhere")
     expect(page.get_by_text("This page does not exist")).to_be_visible()
@@ -219,7 +219,7 @@ def test_unknown_things_are_said_to_be_unknown(watched: Watched) -> None:
     expect(page.get_by_role("alert")).to_contain_text("fetch-prices")
 
 
-def test_failed_question_is_said_and_can_be_asked_again(watched: Watched) -> None:
+def test_failed_request_is_shown_and_can_be_repeated(watched: Watched) -> None:
     watched.expects(HTTPStatus.SERVICE_UNAVAILABLE)
     page = watched.page
     broken = {"title": "Store is away", "detail": "nobody answers at its address"}
@@ -240,7 +240,7 @@ def test_failed_question_is_said_and_can_be_asked_again(watched: Watched) -> Non
 
 
 def test_no_style_or_script_stands_in_the_page(watched: Watched) -> None:
-    """A strict policy would not let it run, and the console would tell: see `Watched.wrong`."""
+    """A strict policy would not let it run, and the console would say so: see `Watched.wrong`."""
     page = watched.open("overview")
     with page.expect_response(lambda answer: answer.url == watched.site.address) as loaded:
         page.reload()
@@ -264,7 +264,7 @@ def test_system_theme_is_followed(watched: Watched) -> None:
     expect(body).to_have_css("background-color", DARK)
 
 
-def test_flow_is_drawn_as_it_runs_and_goes_on_by_a_signal(watched: Watched, node: Site, axe: str) -> None:
+def test_flow_is_drawn_as_it_runs_and_continues_after_a_signal(watched: Watched, node: Site, axe: str) -> None:
     book = node.enqueue("make_book", pages=3)
     wait_until(lambda: any(flow["id"] == book and flow["ended"] == 3 for flow in node.ask("flows")["flows"]))
     page = watched.open("flows")

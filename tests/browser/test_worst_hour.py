@@ -281,7 +281,7 @@ def test_jobs_that_wait_for_a_person_have_a_list_and_say_for_what(watched: Watch
     found = node.ask("jobs?limit=1") | {"total": None, "next_after": "~1700000000.0~300"}
     served(page, "jobs?*", found)
     watched.open("jobs?payload=invoice")
-    expect(page.get_by_text("The search stops after a moment; Older goes on with it.")).to_be_visible()
+    expect(page.get_by_text("The search stops after a moment; Older continues it.")).to_be_visible()
     node.act(f"jobs/{waiting}/cancel")
 
 

@@ -36,7 +36,7 @@ def forget_modules_of(folder: Path) -> None:
 
 @pytest.fixture
 def shop(terminal: Terminal) -> Terminal:
-    """A terminal in a shop that has been open: its workers are known, fetch has run, nobody is there now."""
+    """A terminal in a shop that has been open: its workers are known, fetch has run, and no node is left."""
 
     async def open_and_close() -> None:
         app = load_app("shop:app")

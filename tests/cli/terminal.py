@@ -89,17 +89,17 @@ class Terminal:
         return result
 
     def ok(self, *words: str, store: str | None = URL, stdin: str | None = None) -> str:
-        """Run a command that must succeed; answers with its stdout."""
+        """Run a command that must succeed, and return its stdout."""
         result = self.run(*words, store=store, stdin=stdin)
         assert result.exit_code == 0, result.output
         return result.stdout
 
     def json(self, *words: str, store: str | None = URL) -> Any:
-        """Run a command that must succeed; answers with its document."""
+        """Run a command that must succeed, and return its document."""
         return json.loads(self.ok(*words, "--json", store=store))
 
     def refused(self, *words: str, code: int = 1, store: str | None = URL) -> str:
-        """Run a command that must be refused; answers with its stderr."""
+        """Run a command that must be refused, and return its stderr."""
         result = self.run(*words, store=store)
         assert result.exit_code == code, result.output
         assert "Traceback" not in result.output
@@ -161,7 +161,7 @@ class Process:
         self._popen.send_signal(number)
 
     def end(self, *, within: float = 30.0) -> int:
-        """Wait for its end; answers with the exit code."""
+        """Wait for its end, and return the exit code."""
         code = self._popen.wait(within)
         for reader in self._readers:
             reader.join()

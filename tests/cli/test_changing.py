@@ -16,7 +16,7 @@ from tests.cli.terminal import Terminal, in_shop
 
 
 def add(n: int = 1, *, delay: float = 0.0) -> list[str]:
-    """Jobs that nobody runs."""
+    """Jobs that no node runs."""
 
     async def work(app: WorkerOrchestrator) -> list[str]:
         options = CheckedJobOptions(delay_seconds=delay)

@@ -117,7 +117,7 @@ def test_a_number_beyond_the_encoding(shop: Terminal) -> None:
 # ── trigger ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_trigger_waits_and_tells_how_it_ended(shop: Terminal) -> None:
+def test_trigger_waits_and_shows_how_it_ended(shop: Terminal) -> None:
     shop.node()
     told = shop.ok("trigger", "resize", "path=a.png", "width=5")
     assert re.fullmatch(r'job \S+ of resize completed in 0\.\d+ s\n"a\.png at 5"\n', told)

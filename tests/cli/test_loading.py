@@ -80,7 +80,7 @@ def test_a_path_is_not_a_name(name: str, terminal: Terminal) -> None:
     assert "name the app as it is imported: shop:app" in told(terminal, name)
 
 
-def test_nonsense_is_no_name(terminal: Terminal) -> None:
+def test_nonsense_is_not_a_name(terminal: Terminal) -> None:
     assert "write MODULE:NAME" in told(terminal, "sh op:app")
 
 

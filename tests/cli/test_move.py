@@ -87,7 +87,7 @@ def test_what_moved_is_left_alone_and_the_new_place_is_named(shop: Terminal) -> 
     assert [(one["code"], one["severity"]) for one in told["problems"]] == [("moved", "warning")]
 
 
-def test_a_process_that_was_not_told_loses_nothing(shop: Terminal) -> None:
+def test_a_process_with_the_old_url_loses_nothing(shop: Terminal) -> None:
     async def untold() -> None:
         old = WorkerOrchestrator(OLD)
         await old.control.jobs.enqueue("resize", {"path": "before.png"})

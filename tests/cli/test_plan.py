@@ -75,7 +75,7 @@ def test_more_traffic(planner: Terminal) -> None:
         (["day.toml", "--html", "missing/day.html"], "missing/day.html cannot be written: No such file or directory"),
     ],
 )
-def test_what_cannot_work_is_said_in_words(planner: Terminal, tmp_path: Path, args: list[str], said: str) -> None:
+def test_what_cannot_work_is_explained(planner: Terminal, tmp_path: Path, args: list[str], said: str) -> None:
     (tmp_path / "broken.toml").write_text(changed(("cores = 8", "cores = ")))
     (tmp_path / "empty.toml").write_text("")
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")

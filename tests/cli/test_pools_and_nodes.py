@@ -149,7 +149,7 @@ def resize() -> None:
 """
 
 
-def test_what_is_wrong_with_pools_is_said(terminal: Terminal) -> None:
+def test_what_is_wrong_with_pools_is_shown(terminal: Terminal) -> None:
     (terminal.folder / "clinic.py").write_text(CLINIC)
     running = terminal.start("run", "clinic:app")
     running.wait_for("runs 1 worker in 3 pools")

@@ -93,7 +93,7 @@ def dead(shop: Terminal) -> list[str]:
 
 
 def waiting(worker: str = "resize", **options: Any) -> str:
-    """A job that nobody runs."""
+    """A job that no node runs."""
 
     async def add(app: WorkerOrchestrator) -> str:
         return (
@@ -375,7 +375,7 @@ def test_an_unknown_job(command: str, shop: Terminal) -> None:
 # ── explain ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_explain_why_nobody_runs_it(shop: Terminal) -> None:
+def test_explain_why_it_does_not_run(shop: Terminal) -> None:
     job_id = waiting()
     told = shop.ok("explain", job_id)
     assert told.startswith(f"job {job_id} waits: no running process has worker resize in pool images")
@@ -608,7 +608,7 @@ def test_a_job_is_read_once(shop: Terminal, monkeypatch: pytest.MonkeyPatch) -> 
     assert asked == [["fetch@first"]]
 
 
-def test_following_events_goes_on_after_an_outage_and_in_a_store_that_was_emptied(
+def test_following_events_continues_after_an_outage_and_in_a_store_that_was_emptied(
     shop: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def event(seq: int) -> Event:

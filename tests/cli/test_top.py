@@ -357,7 +357,7 @@ def test_it_lives(shop: Terminal, live: Live) -> None:
     assert live.end() == 0
 
 
-def test_p_stops_it_and_goes_on(live: Live) -> None:
+def test_p_pauses_and_resumes(live: Live) -> None:
     live.type("p")
     live.wait_for(b"paused; p resumes")
     assert live.frames(0.6) == 0 or live.frames(0.6) == 0, "one may have been under way"
@@ -375,7 +375,7 @@ def test_s_sorts_the_pools(live: Live) -> None:
 
 
 def test_a_frame_that_the_store_does_not_renew_is_called_old(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The screen goes on saying how old it is while the store hangs, and the first answer ends that."""
+    """The screen keeps showing its age while the store hangs, until the first reply."""
     painted, answers, times = list[str](), asyncio.Queue[Glance](), [0.0]
 
     class Paper:

@@ -80,12 +80,12 @@ def test_a_memory_store_cannot_be_looked_into(terminal: Terminal) -> None:
     assert "inside one process" in terminal.refused("status", store="memory://", code=2)
 
 
-def test_a_file_that_is_no_database(terminal: Terminal) -> None:
+def test_a_file_that_is_not_a_database(terminal: Terminal) -> None:
     Path("notes.db").write_text("milk, eggs, and a good deal more than sixteen bytes " * 100)
     assert terminal.refused("status", store="sqlite:///notes.db", code=3).startswith("shiftwork: ")
 
 
-def test_a_folder_is_no_database(terminal: Terminal) -> None:
+def test_a_folder_is_not_a_database(terminal: Terminal) -> None:
     Path("folder.db").mkdir()
     assert terminal.refused("pools", store="sqlite:///folder.db", code=3).startswith("shiftwork: ")
 

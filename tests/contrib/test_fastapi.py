@@ -97,7 +97,7 @@ async def test_an_application_handles_our_errors_itself(kind: type[Exception], h
     assert (unknown.status_code, unknown.json()) == (410, {"ours": "UnknownJobError"})
 
 
-async def test_roles_of_the_own_log_in_are_checked_when_it_is_known_who_asks() -> None:
+async def test_roles_of_the_applications_log_in_are_checked_once_the_visitor_is_known() -> None:
     async def identify(request: Request) -> Visitor | None:
         await asyncio.sleep(0)
         user = request.headers.get("x-user")

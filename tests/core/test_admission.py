@@ -90,7 +90,7 @@ class TestGates:
 
 
 class TestBreakers:
-    """An open breaker holds everybody back; a half-open one lets exactly one through."""
+    """An open breaker holds every job back; a half-open one lets exactly one through."""
 
     gates = (Gates(worker="a", breaker="smtp"), Gates(worker="b", breaker="smtp"), Gates(worker="c"))
 
@@ -117,7 +117,7 @@ class TestBreakers:
         assert (found.code, found.until) == ("breaker", None)
         assert "a probe of a is running" in found.why
 
-    def test_a_straggler_is_no_probe(self) -> None:
+    def test_a_straggler_is_not_a_probe(self) -> None:
         straggler = lane("a", running=1)
         straggler.newest_started_at = NOW - 2
         assert wait("b", self.known(straggler, until=NOW - 1)) is None
@@ -177,7 +177,7 @@ class TestDependencies:
 
 
 class TestTurn:
-    """Once A has ended, whoever waited for it goes before its next run."""
+    """Once A has ended, workers that waited for it go before its next run."""
 
     gates = (Gates(worker="a", before=("b",), pool="p"), Gates(worker="b", after={"a": "done"}, pool="q"))
 
@@ -196,13 +196,13 @@ class TestTurn:
         assert self.held(lane("b", head=HEAD, enabled=False)) is None
         assert self.held(lane("b")) is None
 
-    def test_not_to_one_that_nobody_would_run(self) -> None:
+    def test_not_to_one_that_would_not_run(self) -> None:
         assert self.held(lane("b", head=HEAD), served={"p"}) is None
 
     def test_not_before_its_first_success(self) -> None:
         assert self.held(lane("b", head=HEAD), last_success=None) is None
 
-    def test_also_while_another_run_of_it_goes_on(self) -> None:
+    def test_also_while_another_run_of_it_continues(self) -> None:
         """Or b, which waits for all of them to end, would never find a moment without one."""
         assert self.held(lane("b", head=HEAD), running=1) == "turn"
 
@@ -234,10 +234,10 @@ class TestConflicts:
     def test_one_that_cannot_start_is_passed(self) -> None:
         assert self.held(lane("a", head=Head(1.0, "a1", 1.0), enabled=False)) is None
 
-    def test_one_that_nobody_would_run_is_passed(self) -> None:
+    def test_one_that_would_not_run_is_passed(self) -> None:
         assert self.held(lane("a", head=Head(1.0, "a1", 1.0)), served={"q"}) is None
 
-    def test_everything_that_holds_a_job_back_is_told(self) -> None:
+    def test_everything_that_holds_a_job_back_is_reported(self) -> None:
         known = facts(lane("a", running=1), lane("b", enabled=False), gates=[*self.gates])
         assert [found.code for found in explain("b", HEAD, known, NOW)] == ["disabled", "blocked"]
 
@@ -320,6 +320,6 @@ def test_a_rate_limit_is_never_exceeded_in_any_window(rate: RateLimit, bursts: l
 
 @given(st.builds(RateLimit, st.integers(1, 1000), st.floats(0.1, 1e5)))
 def test_a_rate_limit_is_nearly_reached(rate: RateLimit) -> None:
-    """Whoever starts whenever it is allowed gets at least nine tenths of the limit."""
+    """A worker that starts whenever it may gets at least nine tenths of the limit."""
     assert rate.seconds / rate.spacing >= 0.9 * rate.count
     assert rate.opens_at(0.0) <= 0.0

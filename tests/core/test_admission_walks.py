@@ -200,7 +200,7 @@ def test_every_job_whose_dependencies_have_run_comes_to_its_end(
 
 
 class TestNobodyStarves:
-    """Workers that begin anew whenever they end (several at a time, in both pools) do not keep one out that waits."""
+    """Workers that start again whenever they end (several at a time, in both pools) do not keep one out that waits."""
 
     longest = 5
 
@@ -290,7 +290,7 @@ def test_claims_together_keep_the_rate_limit(count: int, seconds: float, pauses:
     verdicts=st.lists(st.booleans(), min_size=1, max_size=20),
     failures=st.integers(1, 3),
 )
-def test_an_open_breaker_lets_nobody_through_and_a_half_open_one_a_single_probe(
+def test_an_open_breaker_lets_no_job_through_and_a_half_open_one_a_single_probe(
     lengths: list[int], verdicts: list[bool], failures: int
 ) -> None:
     policy = Breaker(failures=failures, window_seconds=10, cool_down_seconds=5)

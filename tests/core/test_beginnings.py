@@ -1,4 +1,4 @@
-"""What the beginning of a cut value says, wherever it was cut."""
+"""What is read from the beginning of a cut value, wherever it was cut."""
 
 from typing import Any
 

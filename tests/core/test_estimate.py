@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from shiftwork.core.health.position import EXACT, Ahead, Position, estimated_ahead, parked_position, position
+from shiftwork.core.health.position import EXACT_UP_TO, Ahead, Position, estimated_ahead, parked_position, position
 from shiftwork.core.health.start_estimate import (
     Line,
     Overtaking,
@@ -117,7 +117,7 @@ def test_jobs_that_still_come_and_go_first() -> None:
     assert starts_in(crowded) is None
 
 
-def test_nothing_is_said_while_nothing_is_known() -> None:
+def test_there_is_no_estimate_while_nothing_is_known() -> None:
     unknown = QueueAhead(now=NOW, due_at=0, mine=line(), others=[line("new", ahead=1, seconds=None)], slots=[(NOW, 1)])
     assert starts_in(unknown) is None
     assert unknown_runs(unknown) == ["new"]
@@ -177,7 +177,7 @@ def test_when_gates_open() -> None:
 
 def foreseen(high: int, low: int = 1, *, wide: int = 8, **load: Any) -> list[tuple[float, int]]:
     pool = PoolConfig(name="p", max_workers=wide, scale_up_threshold=20)
-    seen = PoolLoad(**{"busy_workers": 1, "current": 1, **load})
+    seen = PoolLoad(**{"busy_slots": 1, "current": 1, **load})
     return growing_slots(pool, Bounds(low=low, high=high), seen, NOW)
 
 
@@ -190,12 +190,12 @@ def test_slots_are_foreseen_by_the_scaling_rules() -> None:
     assert ended[-1][1] == 7, "the queue has ended by then"
     assert foreseen(3, queue_depth=900)[-1][1] == 3
     assert foreseen(8, queue_depth=5) == [(NOW, 1)]
-    asleep = foreseen(8, 0, queue_depth=1, current=0, busy_workers=0)
+    asleep = foreseen(8, 0, queue_depth=1, current=0, busy_slots=0)
     assert [n for _, n in asleep] == [0, 1]
 
 
 def test_no_slots_are_foreseen_for_what_gates_hold() -> None:
-    limited: dict[str, Any] = {"wide": 40, "queue_depth": 6_000, "busy_workers": 2, "current": 2}
+    limited: dict[str, Any] = {"wide": 40, "queue_depth": 6_000, "busy_slots": 2, "current": 2}
     assert foreseen(40, **limited)[-1][1] == 40
     assert foreseen(40, open=6_000, startable=3, **limited)[-1][1] == 5, "50/s of 80 ms each"
     assert foreseen(40, open=0, startable=0, **limited) == [(NOW, 2)], "behind an open breaker"
@@ -221,8 +221,8 @@ def stats(**queued: int) -> Stats:
 
 def test_a_position_is_exact_up_to_a_thousand() -> None:
     assert position(Ahead({}), stats(), "p") == Position(1, exact=True)
-    assert position(Ahead({"w": EXACT - 1}), stats(w=EXACT), "p") == Position(EXACT, exact=True)
-    assert position(Ahead({"w": EXACT}), stats(w=EXACT + 1), "p") == Position(EXACT + 1, exact=False)
+    assert position(Ahead({"w": EXACT_UP_TO - 1}), stats(w=EXACT_UP_TO), "p") == Position(EXACT_UP_TO, exact=True)
+    assert position(Ahead({"w": EXACT_UP_TO}), stats(w=EXACT_UP_TO + 1), "p") == Position(EXACT_UP_TO + 1, exact=False)
     assert position(Ahead({"w": 9}, exact=False), stats(w=20), "p") == Position(10, exact=False)
 
 
@@ -241,7 +241,7 @@ def test_what_is_not_counted_is_taken_from_the_ranks(counted: int, rank: float, 
 
 def test_a_parked_job_is_behind_those_with_its_key() -> None:
     assert parked_position(Position(3, exact=True), 2) == Position(5, exact=True)
-    assert parked_position(Position(3, exact=True), EXACT) == Position(EXACT + 3, exact=False)
+    assert parked_position(Position(3, exact=True), EXACT_UP_TO) == Position(EXACT_UP_TO + 3, exact=False)
 
 
 def test_jobs_of_one_rank_that_were_not_counted() -> None:

@@ -24,7 +24,7 @@ def clock(hours: float, minutes: float = 0) -> float:
 
 
 def course(demand: Demand, *, begin: float, end: float, run: float = 30.0, slots: float = 1e9) -> list[Moment]:
-    """The minutes of a pool under this demand, with jobs of this length and so many slots."""
+    """The minutes of a pool under this demand, with jobs of this length and this many slots."""
     moments, queued, came = [], 0.0, 0.0
     at = begin
     while at <= end:

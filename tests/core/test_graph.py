@@ -33,7 +33,7 @@ def test_the_example_of_the_pattern() -> None:
     }
 
 
-def test_blocking_is_symmetric_sorted_and_said_once() -> None:
+def test_blocking_is_symmetric_sorted_and_named_once() -> None:
     gates = compile_gates(workers(a={"blocks": ["c", "b"]}, b={"blocks": ["a"]}, c={}))
     assert {name: gate.conflicts for name, gate in gates.items()} == {"a": ("b", "c"), "b": ("a",), "c": ("a",)}
 
@@ -99,7 +99,7 @@ def test_several_cycles_are_all_drawn() -> None:
     assert [line.split(": ")[1].split(";")[0] for line in sorted(str(error).splitlines())] == ["a → b → a", "c → d → c"]
 
 
-def test_all_problems_are_told_at_once_one_per_line() -> None:
+def test_all_problems_are_reported_at_once_one_per_line() -> None:
     error = refusal(a={"depends_on": ["b", "x"]}, b={"depends_on": ["a"], "blocks": ["y"]})
     assert type(error) is ConfigurationError
     lines = str(error).splitlines()

@@ -57,7 +57,7 @@ def instance(age: float, stuck: int = 0) -> HealthFacts:
 
 
 def node(age: float) -> HealthFacts:
-    """With an instance, which has not been heard of for as long."""
+    """With an instance that has been silent for as long."""
     silent = instance(age)
     silent.nodes = [NodeFacts(name="n", host="h", last_beat_at=NOW - age, ttl=15)]
     return silent
@@ -396,7 +396,7 @@ def test_a_backlog_behind_a_gate_names_the_gate_and_its_remedy(held: Gate, targe
     assert "more slots do not help" in problem.remedy, "one is free"
 
 
-def test_the_time_that_a_rate_limit_takes_for_the_queue_is_told() -> None:
+def test_the_time_that_a_rate_limit_takes_for_the_queue_is_reported() -> None:
     (problem,) = judge(pool(gate=gate("rate_limit", "send", per_second=5.0), **LATE), NOW).problems
     assert "the queue takes about 58 s at this rate" in problem.remedy
 

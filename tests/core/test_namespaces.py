@@ -28,12 +28,12 @@ def there(node: str, *workers: str, pool: str = "p", ends: float = 10.0, started
         ([there("a", "x", started_at=2.0), there("b", "y", started_at=1.0)], "b"),
     ],
 )
-def test_who_is_a_stranger(instances: list[InstanceRecord], refused_for: str | None) -> None:
+def test_which_apps_are_strangers(instances: list[InstanceRecord], refused_for: str | None) -> None:
     found = other_app("me", {"mail", "fetch"}, instances, NOW)
     assert (found.node if found else None) == refused_for
 
 
-def test_who_runs_nothing_is_welcome_everywhere() -> None:
+def test_an_app_that_runs_nothing_is_welcome_everywhere() -> None:
     assert other_app("me", (), [there("a", "report")], NOW) is None
 
 

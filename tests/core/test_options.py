@@ -33,11 +33,11 @@ def refusal(name: str, options: dict[str, Any]) -> ConfigurationError:
     return raised.value
 
 
-def test_nothing_said_is_the_documented_policy() -> None:
+def test_the_defaults_are_the_documented_policy() -> None:
     assert worker_config("fetch", {}) == WorkerConfig(name="fetch")
 
 
-def test_everything_said_is_kept() -> None:
+def test_every_given_option_is_kept() -> None:
     said: dict[str, Any] = {
         "execution_mode": "scheduled",
         "cron": "0 3 * * MON-FRI",
@@ -212,7 +212,7 @@ def test_a_good_name_is_kept(name: str) -> None:
     assert pool_config(name, {}).name == name
 
 
-def test_several_problems_are_told_at_once() -> None:
+def test_several_problems_are_reported_at_once() -> None:
     error = refusal("w", {"intervall": 5, "timeout_seconds": 0, "cron": "nope", "blocks": "b"})
     assert type(error) is ConfigurationError
     lines = str(error).splitlines()
@@ -226,13 +226,13 @@ def test_several_problems_of_one_kind_keep_their_kind() -> None:
 
 
 class TestModes:
-    """What is not said depends on the mode; what is said wins."""
+    """Options that are not given depend on the mode; given ones win."""
 
     def test_a_continuous_worker_has_defaults_of_its_own(self) -> None:
         config = worker_config("w", {"execution_mode": "continuous"})
         assert (config.interval_seconds, config.timeout_seconds, config.keep_completed_seconds) == (0.0, None, 3600.0)
 
-    def test_what_is_said_of_a_continuous_worker_wins(self) -> None:
+    def test_the_options_of_a_continuous_worker_win(self) -> None:
         said = {"interval_seconds": 0, "timeout_seconds": 5, "keep_completed_seconds": 7}
         config = worker_config("w", {"execution_mode": CONTINUOUS, **said})
         assert (config.interval_seconds, config.timeout_seconds, config.keep_completed_seconds) == (0.0, 5.0, 7.0)
@@ -319,7 +319,7 @@ def test_type_checkers_know_every_option_and_no_other() -> None:
 
 @pytest.mark.parametrize("kind", [Retry, Breaker])
 def test_type_checkers_know_every_part_with_its_default(kind: type[Struct]) -> None:
-    """What people may write is wider than what is kept, so the constructor is declared beside the fields."""
+    """People may write more than what is kept, so the constructor is declared beside the fields."""
     tree = ast.parse(dedent(inspect.getsource(kind)))
     (init,) = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "__init__"]
     names = [argument.arg for argument in (*init.args.args[1:], *init.args.kwonlyargs)]
@@ -331,7 +331,7 @@ def test_type_checkers_know_every_part_with_its_default(kind: type[Struct]) -> N
 class TestPools:
     """Pools are checked like workers."""
 
-    def test_nothing_said_is_the_documented_policy(self) -> None:
+    def test_the_defaults_are_the_documented_policy(self) -> None:
         assert pool_config("p", {}) == PoolConfig(name="p")
 
     def test_every_field_of_the_config_is_an_option(self) -> None:
@@ -438,7 +438,7 @@ class TestRates:
         max_size=4,
     )
 )
-def test_whatever_is_said_is_kept_or_refused_with_a_configuration_error(options: dict[str, Any]) -> None:
+def test_every_option_is_kept_or_refused_with_a_configuration_error(options: dict[str, Any]) -> None:
     with suppress(ConfigurationError):
         config = worker_config("w", options)
         assert config.interval_seconds >= 0

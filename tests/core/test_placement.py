@@ -1,4 +1,4 @@
-"""Which node runs what: within what it has, minimum first, nobody moved without need."""
+"""Which node runs what: within its resources, minimum first, nothing moved without need."""
 
 from typing import Any
 
@@ -52,7 +52,7 @@ def test_fewer_workers_leave_and_none_moves() -> None:
     assert place([Want(pool="a", target=3, cpu=1)], nodes).nodes == {"n1": {}, "n2": {"a": 3}}
 
 
-def test_a_pool_nobody_wants_any_more_is_gone() -> None:
+def test_a_pool_that_is_no_longer_wanted_is_gone() -> None:
     assert place([], [node("n1", placed={"old": 2})]).nodes == {"n1": {}}
 
 
@@ -72,7 +72,7 @@ def test_a_minimum_takes_the_place_of_what_another_has_above_its_own() -> None:
     assert placement.nodes == {"n1": {"a": 2, "b": 2}}
 
 
-def test_nobody_is_evicted_in_vain() -> None:
+def test_nothing_is_evicted_without_gain() -> None:
     wanted = [Want(pool="a", target=4, cpu=1), Want(pool="b", target=1, min_workers=1, cpu=5)]
     placement = place(wanted, [node("n1", placed={"a": 4}), node("n2")])
     assert placement.nodes == {"n1": {"a": 4}, "n2": {}}

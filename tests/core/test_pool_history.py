@@ -1,4 +1,4 @@
-"""Pools over time: what a moment says, what is kept of an hour, and how moments are told in other steps."""
+"""Pools over time: what a moment holds, what is kept of an hour, and how moments are resampled."""
 
 from itertools import pairwise
 
@@ -45,7 +45,7 @@ def test_a_moment_says_how_it_is_and_what_ended_since() -> None:
     then.marks["retried"] = 2
     then.wait_seconds, then.run_seconds = 40.0, 0.9
     point = moment(seen(NOW + 60, p=then), ended(seen(p=first)), step=60).pools["p"]
-    assert (point.queued, point.workers, point.oldest_wait) == (5, 2, 10.0)
+    assert (point.queued, point.slots, point.oldest_wait) == (5, 2, 10.0)
     assert (point.completed, point.failed, point.retried) == (20, 2, 1)
     assert point.wait_p95 is not None
     assert 1.5 < point.wait_p95 <= 2  # all that ended since had waited so long
@@ -64,7 +64,7 @@ def test_what_ended_is_not_known_without_a_moment_before() -> None:
     assert (idle.completed, idle.wait_p95) == (0, None)
 
 
-def test_an_hour_keeps_the_busiest_pools_and_where_to_go_on() -> None:
+def test_an_hour_keeps_the_busiest_pools_and_where_to_continue() -> None:
     pools = {f"p{n}": PoolStats(completed=n) for n in range(MOST_POOLS + 20)}
     look = seen(NOW, **pools)
     hour = appended(Hour(7), look, Before(NOW - 60, {}), ended(look))
@@ -80,7 +80,7 @@ def test_an_hour_keeps_the_busiest_pools_and_where_to_go_on() -> None:
 
 
 def grown(at: float, jobs: int, **more: int) -> Sample:
-    """A pool and its worker after so many jobs of 0.2 s, with one more running and two queued."""
+    """A pool and its worker after this many jobs of 0.2 s, with one more running and two queued."""
     pool = PoolStats(
         queued=2, processing=1, completed=jobs, run_seconds=jobs * 0.2, marks={"r0.2s": jobs, "w0.005s": jobs}
     )
@@ -212,7 +212,7 @@ def test_an_hour_of_an_old_leader_is_continued() -> None:
     assert (hour.workers["resize"].completed, hour.workers["resize"].minutes[0].completed) == (30, 10)
 
 
-def test_marks_that_were_counted_under_an_old_leader_are_of_no_single_minute() -> None:
+def test_marks_counted_under_an_old_leader_belong_to_no_single_minute() -> None:
     hour = by_old_leader(100)
     stats = {"resize": WorkerStats(completed=110, run_seconds=22.0, marks={"r0.2s": 60})}
     sample = Sample(NOW + 60, {"p": PoolStats(completed=110)}, {}, {}, stats)

@@ -127,7 +127,7 @@ def test_a_pool_is_unserved_since_its_last_instance_went_and_jobs_wait(hosting: 
     assert problem_of(pool(**facts), "pool_unserved").since == NOW - 60
 
 
-def test_what_is_gone_and_comes_back_is_dated_anew() -> None:
+def test_what_is_gone_and_comes_back_is_dated_again() -> None:
     problem = problem_of(NOTICED["dead_letters"], "dead_letters")
     noticed = Noticed().after([problem], NOW).after([], NOW + 15).after([problem], NOW + 30)
     assert noticed.dated(Health("degraded", [problem])).problems[0].since == NOW + 30

@@ -53,7 +53,7 @@ def settled(kind: EndKind, job: Claimed | None = None, config: WorkerConfig | No
 
 
 @pytest.mark.parametrize("kind", EndKind)
-def test_every_outcome_is_of_its_job(kind: EndKind) -> None:
+def test_every_outcome_belongs_to_its_job(kind: EndKind) -> None:
     outcome = settled(kind, claimed(attempt=3, crashes=1))
     assert (outcome.id, outcome.fence, outcome.worker, outcome.pool) == ("j", 7, "w", "p")
     assert (outcome.ended_at, outcome.cause) == (NOW, "triggered")
@@ -81,7 +81,7 @@ def test_every_end_of_a_run_but_success_and_handing_back_is_reported(kind: EndKi
 
 
 @pytest.mark.parametrize("kind", EndKind)
-def test_an_end_without_a_word_still_says_something(kind: EndKind) -> None:
+def test_an_end_without_a_reason_still_gets_one(kind: EndKind) -> None:
     outcome = settled(kind)
     assert outcome.report is None or outcome.report.error
 
@@ -95,7 +95,7 @@ def test_returned_is_completed_and_kept_for_a_while() -> None:
 
 @pytest.mark.parametrize("kind", [EndKind.RAISED, EndKind.TIMED_OUT])
 @pytest.mark.parametrize(("attempt", "run_at"), [(1, NOW + 10), (2, NOW + 20)])
-def test_a_failed_attempt_is_tried_again_later_and_blames_nobody_yet(
+def test_a_failed_attempt_is_tried_again_later_and_blames_no_job_yet(
     kind: EndKind, attempt: int, run_at: float
 ) -> None:
     outcome = settled(kind, claimed(attempt))
@@ -146,7 +146,7 @@ def test_the_third_crash_is_the_last_and_names_the_cause() -> None:
     assert outcome.disable_after == 4
 
 
-def test_a_job_whose_process_somebody_else_has_killed_has_to_be_unlucky_ten_times() -> None:
+def test_a_job_whose_process_is_killed_from_outside_has_to_be_unlucky_ten_times() -> None:
     again = settled(EndKind.CRASHED, claimed(crashes=LOSS_LIMIT - 2), from_outside=True)
     assert (again.status, again.crashes) == (JobStatus.FAILED, 9)
     assert settled(EndKind.CRASHED, claimed(crashes=LOSS_LIMIT - 1), from_outside=True).status is JobStatus.DEAD

@@ -1,4 +1,4 @@
-"""What is counted of ended runs, and what the counts tell."""
+"""What is counted of ended runs, and what the counts mean."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -115,7 +115,7 @@ def test_no_quantile_of_two_versions_counts_is_above_the_largest_value(
     assert told <= max(value for value, _ in values) + 1e-9
 
 
-def test_the_sum_tells_what_the_bucket_does_not() -> None:
+def test_the_sum_shows_what_the_bucket_does_not() -> None:
     assert quantile(0.95, counted([1.003] * 100), 100.3) == pytest.approx(1.003)
     assert quantile(0.5, counted([1.003] * 99 + [2.0]), 101.297) == pytest.approx(1.016, abs=0.001)
     assert quantile(0.95, counted([2_000.0]), 2_000.0) == 2_000.0, "one run is known exactly"

@@ -19,11 +19,11 @@ def decided(pool: PoolConfig = POOL, memory: Memory | None = None, now: float = 
     """Decide for a pool whose slots are all busy, unless `seen` says otherwise."""
     more = {name: seen.pop(name) for name in ("bounds", "floor") if name in seen}
     facts: dict[str, Any] = {"queue_depth": 0, "current": 1, **seen}
-    return decide(pool, PoolLoad(**{"busy_workers": facts["current"], **facts}), memory or Memory(), now=now, **more)
+    return decide(pool, PoolLoad(**{"busy_slots": facts["current"], **facts}), memory or Memory(), now=now, **more)
 
 
 def idle(current: int, memory: Memory | None = None, **seen: Any) -> Decision:
-    return decided(memory=memory, current=current, busy_workers=0, **seen)
+    return decided(memory=memory, current=current, busy_slots=0, **seen)
 
 
 def pool(**options: Any) -> PoolConfig:
@@ -44,7 +44,7 @@ def load(per_second: float, run: float) -> Demand:
         ({}, {"queue_depth": 5000, "current": 2}, 10, "5,000 queued is above scale_up_threshold 20: 250 more; max"),
         ({}, {"queue_depth": 5000, "current": 2}, 10, "max_workers is 10"),
         ({}, {"queue_depth": 2, "current": 2}, 2, "no change"),
-        ({}, {"queue_depth": 21, "current": 2, "busy_workers": 0}, 4, "2 more"),
+        ({}, {"queue_depth": 21, "current": 2, "busy_slots": 0}, 4, "2 more"),
         # Little's law, as far as there are jobs
         ({}, {"queue_depth": 9, "demand": load(2.0, 3.1)}, 7, "w (2 a second, 3.1 s each): that keeps 7 busy"),
         ({}, {"queue_depth": 9, "demand": load(0.1, 30.0)}, 3, "w (6 a minute, 30 s each): that keeps 3 busy"),
@@ -79,7 +79,7 @@ def load(per_second: float, run: float) -> Demand:
         ),
         (
             {"target_latency_seconds": 10.0},
-            {"queue_depth": 3, "oldest_wait_seconds": 11.0, "current": 3, "busy_workers": 2},
+            {"queue_depth": 3, "oldest_wait_seconds": 11.0, "current": 3, "busy_slots": 2},
             3,
             "no change",
         ),
@@ -87,8 +87,8 @@ def load(per_second: float, run: float) -> Demand:
         ({"min_workers": 3}, {"current": 1}, 3, "min_workers is 3"),
         ({"min_workers": 0}, {"current": 0}, 0, ""),
         ({"min_workers": 0}, {"current": 0, "queue_depth": 1}, 1, "1 queued"),
-        ({"max_workers": 3}, {"current": 8, "busy_workers": 2}, 3, "max_workers is 3"),
-        ({"max_workers": 3}, {"current": 8, "busy_workers": 5}, 3, "max_workers is 3"),
+        ({"max_workers": 3}, {"current": 8, "busy_slots": 2}, 3, "max_workers is 3"),
+        ({"max_workers": 3}, {"current": 8, "busy_slots": 5}, 3, "max_workers is 3"),
         ({"max_workers": 3}, {"current": 8, "queue_depth": 99}, 3, "max_workers is 3"),
         # nothing is known
         ({}, {"known": False, "current": 4, "queue_depth": 9999}, 4, "holding"),
@@ -105,10 +105,10 @@ def test_table(options: dict[str, Any], seen: dict[str, Any], target: int, says:
 def test_slots_that_have_not_started_are_part_of_the_growth() -> None:
     first = decided(current=2, queue_depth=50)
     assert (first.target, first.memory.added) == (5, 3)
-    again = decided(current=5, busy_workers=2, queue_depth=50, memory=first.memory)
+    again = decided(current=5, busy_slots=2, queue_depth=50, memory=first.memory)
     assert (again.target, again.memory.added) == (5, 3)
     assert again.reason.endswith("3 more, counting 3 just added")
-    deeper = decided(current=5, busy_workers=2, queue_depth=150, memory=again.memory)
+    deeper = decided(current=5, busy_slots=2, queue_depth=150, memory=again.memory)
     assert (deeper.target, deeper.memory.added) == (10, 8)
     assert deeper.reason.startswith("150 queued is above scale_up_threshold 20: 8 more, counting 3 just added")
     started = decided(current=5, queue_depth=50, memory=again.memory)
@@ -137,7 +137,7 @@ def test_an_expectation_raises_the_minimum_within_the_bounds_and_says_so() -> No
 
 def quiet(current: int, seconds: float, **seen: Any) -> Decision:
     """The last decision about a pool without work, after a look every second."""
-    pool, facts = seen.pop("pool", POOL), {"current": current, "busy_workers": 0, **seen}
+    pool, facts = seen.pop("pool", POOL), {"current": current, "busy_slots": 0, **seen}
     decision = decided(pool, **facts)
     for second in range(1, int(seconds) + 1):
         decision = decided(pool, decision.memory, NOW + second, **facts)
@@ -145,7 +145,7 @@ def quiet(current: int, seconds: float, **seen: Any) -> Decision:
 
 
 class TestGoingDown:
-    """By a step a second, to what was wanted within a while, and never a busy slot."""
+    """By one step a second, to what was wanted within a while, and never by a busy slot."""
 
     def test_the_first_wish_for_less_is_only_remembered(self) -> None:
         decision = quiet(5, 0)
@@ -159,23 +159,21 @@ class TestGoingDown:
 
     def test_a_large_pool_gives_up_a_tenth_at_a_time(self) -> None:
         large = pool(max_workers=2000)
-        assert quiet(1000, 60, pool=large, busy_workers=3).target == 900
-        assert quiet(1000, 60, pool=large, busy_workers=950).target == 950
+        assert quiet(1000, 60, pool=large, busy_slots=3).target == 900
+        assert quiet(1000, 60, pool=large, busy_slots=950).target == 950
 
     def test_steps_are_a_second_apart_however_often_it_is_asked(self) -> None:
         first = quiet(5, 60)
-        soon = decided(memory=first.memory, now=NOW + 60.2, current=4, busy_workers=0)
+        soon = decided(memory=first.memory, now=NOW + 60.2, current=4, busy_slots=0)
         assert soon.target == 4
-        assert decided(memory=soon.memory, now=NOW + 60 + STEP_SECONDS, current=4, busy_workers=0).target == 3
+        assert decided(memory=soon.memory, now=NOW + 60 + STEP_SECONDS, current=4, busy_slots=0).target == 3
 
     def test_it_goes_down_to_what_was_wanted_within_the_while_and_stays_there_as_long(self) -> None:
         """A load that comes and goes every half a minute has the slots for its high times."""
         memory, current = Memory(), 9
         for second in range(300):
             busy = 4.0 if second % 60 < 30 else 0.0
-            decision = decided(
-                memory=memory, now=NOW + second, current=current, busy_workers=0, demand=Demand(busy=busy)
-            )
+            decision = decided(memory=memory, now=NOW + second, current=current, busy_slots=0, demand=Demand(busy=busy))
             memory, current = decision.memory, decision.target
         assert current == 8
 
@@ -183,25 +181,25 @@ class TestGoingDown:
         large, memory, current = pool(max_workers=2000), Memory(), 1000
         for second in range(62):
             busy = Demand(busy=900.0 if second <= 30 else 0.0)
-            decision = decided(large, memory, NOW + second, current=current, busy_workers=0, demand=busy)
+            decision = decided(large, memory, NOW + second, current=current, busy_slots=0, demand=busy)
             memory, current = decision.memory, decision.target
         assert current == 960
 
     @pytest.mark.parametrize("seen", [{"queue_depth": 10}, {"queue_depth": 30}, {"known": False}], ids=str)
-    def test_wanting_as_many_or_not_knowing_begins_the_while_anew(self, seen: dict[str, Any]) -> None:
+    def test_wanting_as_many_or_not_knowing_restarts_the_wait(self, seen: dict[str, Any]) -> None:
         before = quiet(5, 59)
-        between = decided(memory=before.memory, now=NOW + 60, current=5, busy_workers=0, **seen)
-        after = decided(memory=between.memory, now=NOW + 61, current=5, busy_workers=0)
+        between = decided(memory=before.memory, now=NOW + 60, current=5, busy_slots=0, **seen)
+        after = decided(memory=between.memory, now=NOW + 61, current=5, busy_slots=0)
         assert after.target == 5
         assert "fewer in" in after.reason
 
-    def test_a_pause_of_the_leader_begins_the_while_anew(self) -> None:
+    def test_a_pause_of_the_leader_restarts_the_wait(self) -> None:
         before = quiet(5, 30)
-        after = decided(memory=before.memory, now=NOW + 300, current=5, busy_workers=0)
+        after = decided(memory=before.memory, now=NOW + 300, current=5, busy_slots=0)
         assert (after.target, "one fewer in 60 s" in after.reason) == (5, True)
 
     def test_the_busy_are_spared(self) -> None:
-        decision = quiet(5, 99, busy_workers=5)
+        decision = quiet(5, 99, busy_slots=5)
         assert (decision.target, decision.action) == (5, "none")
         assert "all 5 are busy" in decision.reason
 
@@ -221,7 +219,7 @@ class TestGoingDown:
 loads = st.builds(
     PoolLoad,
     queue_depth=st.integers(0, 500),
-    busy_workers=st.integers(0, 30),
+    busy_slots=st.integers(0, 30),
     current=st.integers(0, 30),
     oldest_wait_seconds=st.none() | st.floats(0, 1e4),
     demand=st.builds(
@@ -260,14 +258,14 @@ def test_whatever_is_seen(pool: PoolConfig, load: PoolLoad, wanted: int, added: 
     assert decision.reason
     assert decision.target >= min(pool.min_workers, max(load.current, pool.min_workers))
     if load.known:
-        assert decision.target <= max(pool.max_workers, min(load.busy_workers, load.current))
-        assert decision.target <= max(load.current, pool.min_workers, load.busy_workers + load.queue_depth)
+        assert decision.target <= max(pool.max_workers, min(load.busy_slots, load.current))
+        assert decision.target <= max(load.current, pool.min_workers, load.busy_slots + load.queue_depth)
         assert not (load.queue_depth and decision.target == 0)
     else:
         assert decision.target == max(load.current, pool.min_workers)
     if decision.target < load.current:
         assert decision.action == "scale_down"
-        assert decision.target >= min(load.busy_workers, pool.max_workers)
+        assert decision.target >= min(load.busy_slots, pool.max_workers)
         assert load.current - decision.target <= max(1, load.current // 10) or load.current > pool.max_workers
     elif decision.target > load.current:
         assert decision.action == "scale_up"
@@ -280,6 +278,6 @@ def test_whatever_is_seen(pool: PoolConfig, load: PoolLoad, wanted: int, added: 
 def test_a_quiet_pool_comes_to_rest_at_its_minimum(pool: PoolConfig, current: int) -> None:
     memory, now = Memory(), NOW
     for _ in range(200):
-        decision = decide(pool, PoolLoad(queue_depth=0, busy_workers=0, current=current), memory, now=now)
+        decision = decide(pool, PoolLoad(queue_depth=0, busy_slots=0, current=current), memory, now=now)
         current, memory, now = decision.target, decision.memory, now + 5
     assert current == pool.min_workers or (pool.scale_down_threshold == 0 and current <= pool.max_workers)

@@ -54,7 +54,7 @@ class TestIntervals:
         fired = ask(worker(interval_seconds=60), now, state=ended(NOON))
         assert (fired.times, fired.next_at, fired.cursor) == (times, next_at, None)
 
-    def test_the_id_is_of_the_due_time_not_of_the_asking(self) -> None:
+    def test_the_id_comes_from_the_due_time_not_from_now(self) -> None:
         asked = [ask(worker(interval_seconds=60), NOON + late, state=ended(NOON)).ids for late in (60, 61, 500)]
         assert asked == [["w@2026-11-15T12:01:00Z"]] * 3
 

@@ -114,7 +114,7 @@ def test_a_clock_that_was_set_back_delays_nothing(when: Timing) -> None:
     assert len(fire.ids) == 1
 
 
-def test_a_changed_timing_starts_anew_and_the_same_goes_on() -> None:
+def test_a_changed_timing_starts_over_and_the_same_continues() -> None:
     one = schedule(NIGHT, 1000.0)
     known = Place(1000.0, 5000.0, 1000.0, "job")
     assert place_of(one, known) is known

@@ -1,4 +1,4 @@
-"""Which signals the waits of an older version have taken, told by their steps alone."""
+"""Which signals the waits of an older version have taken, from their steps alone."""
 
 import pytest
 from msgspec import msgpack
@@ -18,7 +18,7 @@ def came(name: str, value: object = None, *, hide: bool = False) -> Step:
 
 
 def late(name: str, *, hide: bool = False) -> Step:
-    """The step of a wait that was in vain."""
+    """The step of a wait that timed out."""
     return _end(name, msgpack.encode((False, None)), hide=hide)
 
 

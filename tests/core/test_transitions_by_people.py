@@ -53,7 +53,7 @@ def test_a_running_job_is_asked_to_stop() -> None:
 
 
 @pytest.mark.parametrize(("run_at", "status"), [(NOW, JobStatus.QUEUED), (NOW + 1, JobStatus.SCHEDULED)])
-def test_a_requeued_job_begins_anew(run_at: float, status: JobStatus) -> None:
+def test_a_requeued_job_starts_over(run_at: float, status: JobStatus) -> None:
     wanted = replace(
         JOB,
         status=status,

@@ -76,7 +76,7 @@ def test_one_report_is_kept_for_each_version_and_the_delay_grows() -> None:
     assert late.run_at == NOW + LONGEST_DELAY
 
 
-def test_a_job_is_not_handed_back_for_ever() -> None:
+def test_a_job_is_not_handed_back_forever() -> None:
     after = fate(node("v2"), before=(refusal("v1", NOW - PATIENCE_SECONDS),))
     assert after.status is JobStatus.DEAD
     assert "no node of version v2 has taken it for an hour" in (after.error or "")

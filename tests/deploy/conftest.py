@@ -97,7 +97,7 @@ class NodeProcess:
         self._popen.send_signal(number)
 
     def end(self, *, within: float = 30.0) -> int:
-        """Wait for its end; answers with the exit code."""
+        """Wait for its end, and return the exit code."""
         return self._popen.wait(within)
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.needs("promtool")
 
 
 def firing(checkout: Path, folder: Path, alert: str, at: int, series: dict[str, str]) -> bool:
-    """Whether the alert fires after so many minutes, with these series."""
+    """Whether the alert fires after this many minutes, with these series."""
     file = folder / "test.yaml"
     tried = {
         "rule_files": [str(checkout / "deploy" / "grafana" / "alerts.yaml")],
@@ -94,7 +94,7 @@ def test_a_last_success_before_the_last_run_should_have_ended_is_too_old(
     [("-360+60x120", True), (constant(-86_400), False), ("_x20 900x100", False)],
     ids=["it was due and had its time", "it was due before it existed", "it is new"],
 )
-def test_a_worker_that_has_never_succeeded_is_told_once_it_should_have(
+def test_a_worker_that_has_never_succeeded_is_reported_once_it_should_have(
     checkout: Path, tmp_path: Path, expected: str, *, wanted: bool
 ) -> None:
     series = {'shiftwork_worker_success_expected_timestamp_seconds{worker="report"}': expected}
@@ -106,7 +106,7 @@ def test_a_worker_that_has_never_succeeded_is_told_once_it_should_have(
     [(8, 0, True), (8, 250, False), (8, 150, True), (4, 0, False), (8, None, True)],
     ids=["all wait for slots", "a breaker holds most", "a breaker holds some", "it can still grow", "no gate"],
 )
-def test_a_full_pool_is_told_only_while_jobs_wait_that_no_gate_holds(
+def test_a_full_pool_is_reported_only_while_jobs_wait_that_no_gate_holds(
     checkout: Path, tmp_path: Path, slots: int, held: int | None, *, wanted: bool
 ) -> None:
     series = {

@@ -78,7 +78,7 @@ def keda() -> jsonschema.Draft202012Validator:
 
 
 def default(option: str) -> Any:
-    """What `shiftwork run` does unless it is told otherwise."""
+    """What `shiftwork run` does by default."""
     return next(parameter.default for parameter in run.params if parameter.name == option)
 
 
@@ -157,7 +157,7 @@ def test_everything_that_is_referred_to_is_there(
     assert ("TriggerAuthentication", scaled["triggers"][0]["authenticationRef"]["name"]) in manifests
 
 
-def test_keda_is_told_by_the_web_how_many_nodes_are_wanted(manifests: dict[tuple[str, str], Any]) -> None:
+def test_keda_gets_from_the_web_how_many_nodes_are_wanted(manifests: dict[tuple[str, str], Any]) -> None:
     trigger = manifests["ScaledObject", "shiftwork"]["spec"]["triggers"][0]
     url = urlsplit(trigger["metadata"]["url"])
     service = manifests["Service", url.hostname]["spec"]

@@ -86,7 +86,7 @@ def test_a_node_says_when_it_has_started_lives_and_stops(nodes: Nodes, listener:
     assert [message for message in listener.heard if message in {"READY=1", "STOPPING=1"}] == ["READY=1", "STOPPING=1"]
 
 
-def test_the_status_tells_of_running_jobs_and_of_the_end(nodes: Nodes, listener: Listener, tmp_path: Path) -> None:
+def test_the_status_reports_running_jobs_and_the_end(nodes: Nodes, listener: Listener, tmp_path: Path) -> None:
     node = nodes.start(**environment(tmp_path))
     listener.hear("READY=1")
     nodes.enqueue(nodes.call(1, 60.0))
@@ -140,7 +140,7 @@ def test_a_watchdog_for_another_process() -> None:
     assert ours == {}
 
 
-def test_a_socket_that_is_gone_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_socket_that_is_gone_harms_nothing_else(caplog: pytest.LogCaptureFixture) -> None:
     with closing(Notifier("/nowhere/notify")) as notifier:
         notifier.send("READY=1")
         notifier.send("WATCHDOG=1")

@@ -2,6 +2,7 @@
 
 import ast
 import importlib.util
+import tomllib
 from pathlib import Path
 from typing import Final
 
@@ -37,6 +38,18 @@ def test_every_folder_says_what_belongs_there(checkout: Path) -> None:
         if len(said) < SHORTEST_DOCSTRING and not DJANGOS & set(folder.parts):
             mute.append(str(folder.relative_to(checkout / "src")))
     assert mute == []
+
+
+def test_every_folder_has_a_contract_about_its_modules(checkout: Path) -> None:
+    contracts = tomllib.loads((checkout / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    held = {room for contract in contracts for room in (*contract.get("containers", ()), *contract.get("modules", ()))}
+    without = []
+    for folder in packages(checkout):
+        modules = {path.stem for path in folder.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+        room = ".".join(folder.relative_to(checkout / "src").parts)
+        if len(modules - {"__init__"}) > 1 and not {room, f"{room}.*"} & held:
+            without.append(room)
+    assert without == []
 
 
 def test_every_store_has_the_same_parts(checkout: Path) -> None:

@@ -66,7 +66,7 @@ def defaults(config: type[Struct]) -> dict[str, Any]:
 
 
 def documented_defaults(cells: list[list[str]]) -> dict[str, Any]:
-    """The defaults as a table writes them. Words that are no code stand for a required one."""
+    """The defaults as a table writes them. A text that is not code stands for a required option."""
     found: dict[str, Any] = {}
     for name, default, *_ in cells:
         code = CODE.fullmatch(default)

@@ -64,9 +64,9 @@ class Tape:
         self.at = 0.0
         self.lines.append(Opened(self.tick(), VERSION, name, 1, EPOCH + self.at, store))
 
-    def other(self, name: str = "two") -> "Tape":
-        """Begin the lines of another process."""
-        tape = Tape(name, self._clock)
+    def other(self, name: str = "two", store: str = "memory://") -> "Tape":
+        """Begin the lines of another process, or about another store."""
+        tape = Tape(name, self._clock, store)
         tape.tapes = self.tapes
         self.tapes.append(tape)
         return tape
@@ -222,13 +222,16 @@ class Tape:
     def promote(self, now: float | None = None) -> Self:
         return self.call("promote", CountArgs(1000), (0, {}), now)
 
-    def prune(self, n: int = 1) -> Self:
-        return self.call("prune", CountArgs(1000), n)
+    def prune(self, n: int = 1, *, now: float | None = None) -> Self:
+        return self.call("prune", CountArgs(1000), n, now)
+
+    def restore(self, *ids: str) -> Self:
+        return self.call("restore", NamesArgs([*ids]), None)
 
     # ── runs, and what is expected ───────────────────────────────────────────────────────────────────────────────
 
-    def began(self, id: str, fence: int, worker: str = "w") -> Self:
-        self.lines.append(Began(self.tick(), id, fence, 1, worker, 1))
+    def began(self, id: str, fence: int) -> Self:
+        self.lines.append(Began(self.tick(), id, fence))
         return self
 
     def ended(self, id: str, fence: int, kind: str = "returned") -> Self:
@@ -244,7 +247,7 @@ class Tape:
         attempt = more.get("attempt", 1)
         worker = more.pop("worker", "w")
         self.claim(id, fence, attempt, worker=worker, crashes=more.get("crashes", 0))
-        return self.began(id, fence, worker).ended(id, fence).finish(id, fence, status, **more)
+        return self.began(id, fence).ended(id, fence).finish(id, fence, status, **more)
 
     def rest(self, *, at_rest: bool = True, until: float | None = None) -> Self:
         self.lines.append(Expected(self.tick(), at_rest, self.now if until is None else until))

@@ -33,7 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 async def run_some_jobs(app: WorkerOrchestrator) -> list[str]:
-    """A coroutine, a thread, a durable function and a job that fails, each with a value that nobody may see."""
+    """A coroutine, a thread, a durable function and a job that fails, each with a value that must not be recorded."""
     app.register_pool("threads", kind="thread", max_workers=2)
 
     @app.task
@@ -72,7 +72,7 @@ def test_the_life_of_jobs_is_recorded_without_their_payloads(tmp_path: Path, fol
     defined = {(one.kind, one.name) for one in of(lines, Defined)}
     assert {("worker", "durable"), ("pool", "threads"), ("pool", "default")} <= defined
     began, ended = of(lines, Began), of(lines, Ended)
-    assert sorted((one.job, one.attempt, one.pid) for one in began) == sorted((id, 1, os.getpid()) for id in ids)
+    assert sorted(one.job for one in began) == sorted(ids)
     assert {one.job: one.kind for one in ended} == dict(zip(ids, 3 * ["returned"] + ["raised"], strict=True))
     assert [(one.job, one.step, one.name) for one in of(lines, Stepped)] == [(ids[2], 1, "greet"), (ids[2], 2, "again")]
     assert [added[0][0] for [added] in asked(lines, "add")] == ids
@@ -88,7 +88,7 @@ async def test_with_encryption_a_checksum_is_that_of_the_encrypted_value(tmp_pat
     app = WorkerOrchestrator(f"sqlite:///{tmp_path}/shop.db", encryption_keys=[new_key()])
     assert isinstance(app.control.store.store, SealedStore)
     await run_some_jobs(app)
-    first = [one[9] for [batch] in asked(everything(folder), "finish") for one in batch]
+    first = [one[6] for [batch] in asked(everything(folder), "finish") for one in batch]
     assert len(of(everything(folder), Ended)) == 4
     assert len({*first}) > 2  # two results are equal; the encrypted ones are not
 
@@ -141,14 +141,13 @@ for number in count(1):
 
 
 def test_a_process_that_is_killed_leaves_every_line_up_to_then(tmp_path: Path) -> None:
-    process = subprocess.Popen([sys.executable, "-c", WRITING, str(tmp_path)], stdout=subprocess.PIPE)
-    assert process.stdout is not None
-    while int(process.stdout.readline()) < 1_000:  # several pieces of the file
-        pass
-    process.kill()
-    *_, last = (int(number) for number in process.stdout.read().split(b"\n") if number)
-    process.wait()
-    process.stdout.close()
+    with subprocess.Popen([sys.executable, "-c", WRITING, str(tmp_path)], stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        while (last := int(process.stdout.readline())) < 1_000:  # several pieces of the file
+            pass
+        process.kill()
+        # A busy machine may have run no more of it.
+        last = max([last, *(int(number) for number in process.stdout.read().split(b"\n") if number)])
     [lines] = files(tmp_path)
     assert tmp_path.glob("*.jsonl").__next__().stat().st_size > 2 * FIRST_PIECE_BYTES
     numbers = [one.step for one in of(lines, Stepped)]
@@ -226,7 +225,7 @@ def test_a_line_may_be_longer_than_a_piece(tmp_path: Path) -> None:
     assert [len(args[0][0]) for args in asked(lines, "leave")] == [3 * FIRST_PIECE_BYTES, 1]
 
 
-def test_when_the_disk_is_full_the_file_says_so_and_the_process_goes_on(
+def test_when_the_disk_is_full_the_file_says_so_and_the_process_continues(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     file = HistoryFile(tmp_path, str)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from shiftwork.history.lines import Asked, Began, Defined, Ended, Opened
-from tests.history.written import everything, files, of
+from tests.history.written import asked, everything, files, of
 from tests.polling import wait_until
 
 SHOP = """
@@ -62,11 +62,11 @@ def test_every_process_of_a_node_records_its_part(tmp_path: Path, environment: d
     assert {one.name for one in of(by_pid[node.pid], Defined)} == {"die_once", "call", "apart", "default"}
     assert {"beat", "claim", "finish", "hold", "put"} <= {one.call for one in of(by_pid[node.pid], Asked)}
     began = [(pid, one) for pid, lines in by_pid.items() for one in of(lines, Began)]
-    assert all(pid == one.pid for pid, one in began)
-    assert Counter(one.worker for _, one in began) == {"die_once": 2, "call": 1}
+    worker = {job[0]: job[1] for [batch] in asked(everything(tmp_path / "history"), "add") for job in batch}
+    assert Counter(worker[one.job] for _, one in began) == {"die_once": 2, "call": 1}
     assert len({pid for pid, _ in began}) == 3
     ended = {(one.job, one.fence): one.kind for one in of(everything(tmp_path / "history"), Ended)}
-    killed, again = sorted((one for _, one in began if one.worker == "die_once"), key=lambda one: one.fence)
+    killed, again = sorted((one for _, one in began if worker[one.job] == "die_once"), key=lambda one: one.fence)
     assert (killed.job, killed.fence) not in ended
     assert ended[again.job, again.fence] == "returned"
     adders = [pid for pid, lines in by_pid.items() if any(one.call == "add" for one in of(lines, Asked))]

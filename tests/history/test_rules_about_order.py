@@ -193,7 +193,7 @@ def test_a_job_that_was_being_queued_may_be_passed_over() -> None:
     assert tape.refuted() == set()
 
 
-def test_a_job_whose_claim_nobody_heard_of_may_be_passed_over() -> None:
+def test_a_job_whose_claim_went_unheard_may_be_passed_over() -> None:
     tape = Tape().add("a", run_at=EPOCH).add("b", run_at=EPOCH + 2)
     tape.claim("b", 2, run_at=EPOCH + 2).reap("a", 3, lost_by="dead")  # the claim under fence 1 is in no file
     assert tape.refuted() == set()

@@ -100,6 +100,15 @@ def test_the_last_fire_time_must_have_been_caught_up() -> None:
     assert since_the_first(70, catch_up="none").refuted() == set()
 
 
+def test_a_call_that_waited_for_its_store_hides_no_missed_fire_time() -> None:
+    tape = since_the_first(70)
+    assert tape.prune(now=tape.now - 30).refuted() == {"none_missed"}, "the calls around it show what the clock said"
+    set_back = since_the_first(70)
+    for _ in range(12):
+        set_back.prune(now=set_back.now - 30)
+    assert set_back.refuted() == set(), "whether the schedule was due depends on whose clock counts"
+
+
 def test_every_fire_time_must_have_been_caught_up_if_the_worker_says_so() -> None:
     assert since_the_first(130, THIRD_MINUTE, at=145).refuted() == set()
     assert since_the_first(130, THIRD_MINUTE, at=145, catch_up="all").refuted() == {"none_missed"}
@@ -152,3 +161,28 @@ def test_a_signal_is_taken_once() -> None:
 def test_a_live_job_takes_signals() -> None:
     assert Tape().add("a").send("a", status=None).refuted() == {"signals_reach"}
     assert Tape().add("a").claim("a", 1).finish("a", 1).send("a", status="completed").refuted() == set()
+
+
+# ── moves ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_moves_to_another_store_is_judged_as_one_history() -> None:
+    source = Tape().add("a")
+    there = source.other(store="sqlite:///there.db").restore("a")
+    assert source.rest().refuted() == {"nothing_lost"}
+    there.run("a", 1)
+    assert source.refuted() == set()
+
+
+def test_a_job_that_was_added_to_a_store_which_had_moved_is_added_to_the_other_one() -> None:
+    source = Tape().add("late")
+    source.other(store="sqlite:///there.db").add("late").run("late", 1)
+    assert source.rest().refuted() == set()
+
+
+def test_each_store_has_places_of_its_own() -> None:
+    source = Tape().hold("one")
+    source.other(store="sqlite:///there.db").hold("two")
+    assert source.refuted() == set()
+    source.other("three").hold("three")
+    assert source.refuted() == {"terms_apart"}

@@ -51,7 +51,7 @@ class TotalQueue(NamedTuple):
     lost: set[Any]
     """Acknowledged, and never dequeued."""
     unexpected: set[Any]
-    """Dequeued, and nobody ever tried to enqueue it."""
+    """Dequeued, though no call ever tried to enqueue it."""
     duplicated: set[Any]
     """Dequeued more often than anyone tried to enqueue it."""
     recovered: set[Any]

@@ -42,7 +42,7 @@ class Actor:
             raise AbandonedError
 
     def abandon(self) -> None:
-        """End it where it is, as if it were dead: no pause lets it go on."""
+        """End it where it is, as if it were dead: no pause lets it continue."""
         if not self.over:
             self._abandoned = True
             self.step()

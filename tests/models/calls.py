@@ -1,4 +1,4 @@
-"""Who serves the calls of a SQLite store within one process, as a model: its thread, or whoever calls.
+"""Who serves the calls of a SQLite store within one process, as a model: its thread, or a caller.
 
 Shared are the queue of groups of calls, the number of groups that are not served, the lock of those who serve, and
 whether an end was announced.

@@ -1,4 +1,4 @@
-"""Tries every interleaving of a small model, and tells the shortest story of what goes wrong.
+"""Tries every interleaving of a small model, and prints the shortest story of what goes wrong.
 
 A model is a state that can be hashed, and what its actors can do from there. Every state that any order of steps leads
 to is visited once, the nearest first, so the first violation is the one with the shortest story. An actor that is not
@@ -78,7 +78,7 @@ class Explored(Generic[S]):
             assert len(self._came_from) <= MOST_STATES, "this model is not small"
 
     def _look_for_circles(self) -> None:
-        """Find a state from which the actors are busy for ever: whatever they do, they come to no rest."""
+        """Find a state from which the actors are busy forever: whatever they do, they never come to rest."""
         if self.story is not None:
             return
         before: dict[S, list[S]] = {state: [] for state in self._onward}

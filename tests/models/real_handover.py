@@ -27,7 +27,7 @@ from shiftwork.runtime.processes.child_process import ChildProcess
 from shiftwork.runtime.processes.handover import LEASE, NodeEnd, ProcessEnd
 from shiftwork.runtime.processes.host import Host
 from shiftwork.runtime.processes.messages import NodeFrame, Ping, Pong, ProcessFrame, RunEnded, Setup
-from shiftwork.runtime.processes.post_mortem import KillRecord
+from shiftwork.runtime.processes.post_mortem import KilledJobs
 from shiftwork.runtime.processes.remote_runner import RemoteRunner
 from shiftwork.runtime.processes.serial_runner import SerialRunner
 from shiftwork.runtime.running.execute import cancelled
@@ -42,7 +42,7 @@ FAILED: Final = -11
 
 
 class NarrowPipes:
-    """`os`, with pipes that have room for only so many tokens."""
+    """`os`, with pipes that have room for only a few tokens."""
 
     def __init__(self, room: int) -> None:
         self._room = room
@@ -87,7 +87,7 @@ class Spawned:
         Spawned.newest = self
 
     def watch(self, on_death: Callable[[], None]) -> None:
-        """Never tell of a death: the model does."""
+        """Never report a death: the model does."""
 
     def renew(self, until: float) -> None:
         with suppress(BlockingIOError, BrokenPipeError):
@@ -173,7 +173,7 @@ class RealHandover:
     def __init__(self, *, alone: bool) -> None:
         self._clock = clock = ManualClock()
         setup = Setup(app="", role="alone" if alone else "shared")
-        self._runner = RemoteRunner(setup, clock, report=lambda job, progress: None, kills=KillRecord(), host=HOST)
+        self._runner = RemoteRunner(setup, clock, report=lambda job, progress: None, kills=KilledJobs(), host=HOST)
         self._runner.attach(cast("Any", self))
         self._spawned = Spawned.newest
         self._socket, self._end = self._spawned.theirs, self._spawned.runs

@@ -18,7 +18,7 @@ from shiftwork.runtime.processes import guard, process_guard
 from shiftwork.runtime.processes.guard import Guard
 from shiftwork.runtime.processes.handover import LEASE
 from shiftwork.runtime.processes.messages import Setup
-from shiftwork.runtime.processes.post_mortem import KillRecord
+from shiftwork.runtime.processes.post_mortem import KilledJobs
 from shiftwork.runtime.processes.process_guard import ProcessGuard
 from shiftwork.runtime.processes.remote_runner import RemoteRunner
 from shiftwork.serve import spawned
@@ -123,7 +123,7 @@ class RealLifeline:
         self._dead = self._killed_late = False
         self._asked = 0.0
         setup = Setup(app="", role="alone")
-        self._runner = RemoteRunner(setup, self.clock, report=lambda job, progress: None, kills=KillRecord(), host=HOST)
+        self._runner = RemoteRunner(setup, self.clock, report=lambda job, progress: None, kills=KilledJobs(), host=HOST)
         self._runner._termination = cast("Any", SimpleNamespace(kill=self._kill))
         self._spawned = Spawned.newest
         vars(process_guard).update(

@@ -20,7 +20,7 @@ from tests.models.outbox import World
 
 PATIENCE: Final = 5.0
 TURNS: Final = 8
-"""After so many turns nothing is left for the loop to do."""
+"""After this many iterations nothing is left for the loop to do."""
 
 
 class HeldTimers(ManualClock):
@@ -144,7 +144,7 @@ class RealOutbox:
         self._let_go()
 
     def _let_go(self) -> None:
-        """Note which request the outbox does not wait for any more."""
+        """Note which request the outbox no longer waits for."""
         if self._request is not None and self._reply.cancelled():
             self._strays, self._request = [*self._strays, *self._request], None
 

@@ -37,7 +37,7 @@ IN_LINE: Final = ("is in line", "naps", "has begun", "gives up")
 
 
 class WriteTurns:
-    """Some processes that want to write, one of which may freeze or die. The first one writes again at once."""
+    """A few processes that want to write; one of them may freeze or die. The first one writes again at once."""
 
     def __init__(self, *, writers: int, again: int = 1, accidents: int = 1, fault: Fault = "") -> None:
         self._writers = (Writer(left=1 + again), *(Writer() for _ in range(writers - 1)))

@@ -102,7 +102,7 @@ def _named(given: argparse.Namespace) -> int:
 def _all(
     mutants: Sequence[T], try_one: Callable[[T, Bench], R], words: Callable[[R], str], given: argparse.Namespace
 ) -> list[R]:
-    """Try all, so many at a time, each in a copy of its own, with a line for each."""
+    """Try all, a few at a time, each in a copy of its own, with a line for each."""
     benches: SimpleQueue[Bench] = SimpleQueue()
     copies = BUILD / f"copies-{os.getpid()}"
     for n in range(given.processes):

@@ -1,4 +1,4 @@
-"""Results as lines of a file, so that a run can go on where another one was stopped."""
+"""Results as lines of a file, so that a run can continue where another one was stopped."""
 
 from pathlib import Path
 from typing import Generic, TypeVar

@@ -1,4 +1,4 @@
-"""Random mutants: drawn by a seed, and tried, with a line in a file for each, so that a run can go on."""
+"""Random mutants: drawn by a seed, and tried, with a line in a file for each, so that a run can continue."""
 
 import re
 from collections import Counter
@@ -33,7 +33,7 @@ class Judgements(Struct, frozen=True, forbid_unknown_fields=True):
     """All that was judged."""
 
     equivalent: list[Judged] = []
-    """Nobody can tell the package with it from the package without."""
+    """The package with it cannot be told from the package without it."""
     harmless: list[Judged] = []
     """It makes a difference, but none that loses, doubles or misreports a job, or that anything promises."""
 

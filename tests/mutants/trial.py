@@ -21,7 +21,7 @@ from tests.mutants.package_copy import PackageCopy
 Verdict = Literal["killed", "survived", "unreached"]
 
 STAGES: Final = (25, 150, 2_000)
-"""So many of the nearest tests run in one go: most mutants are killed by the first of them."""
+"""How many of the nearest tests run in one go: most mutants are killed by the first of them."""
 MOST_SECONDS: Final = 60.0
 """How long the tests of a stage took when they were recorded, at most, if nothing else is asked for."""
 LEAST_LIMIT: Final = 20.0

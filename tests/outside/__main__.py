@@ -1,4 +1,4 @@
-"""Suites that nobody here wrote: `make outside` runs them all, `make outside ARGS="cron django"` some of them.
+"""Suites that others wrote: `make outside` runs them all, `make outside ARGS="cron django"` some of them.
 
 Prints what did not pass, by name and with the reason, and then a table with the figure of each suite.
 """

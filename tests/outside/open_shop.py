@@ -43,7 +43,7 @@ class Known(Struct):
     schedules: list[str]
     tokens: list[str]
     gone: list[str]
-    """Workers that no process has any more."""
+    """Workers that no process has now."""
     node: str
     token: str
     """A token, as its holder shows it."""
@@ -137,7 +137,7 @@ class Shop:
         return found
 
     async def _gone(self) -> list[str]:
-        """Return workers that only a node which has left had; if there is none any more, let one come and leave."""
+        """Return workers that only a node which has left had; if there is none left, let one come and leave."""
         known = [name for name in await self.app.workers() if name.startswith(GONE)]
         if known:
             return known

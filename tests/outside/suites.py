@@ -173,7 +173,7 @@ def _pytest(suite: str, release: str, *files: str, more: Sequence[str]) -> Tally
 def _run(
     command: Sequence[str | Path], *, fails: bool = False, cwd: Path = TOP, more: Mapping[str, str] | None = None
 ) -> str:
-    """Run a command, and return what it prints. Its end may be bad if it is meant to tell more than that."""
+    """Run a command, and return what it prints. It may fail, if its output says why."""
     ended = subprocess.run(
         command, cwd=cwd, env={**os.environ, **(more or {})}, capture_output=True, text=True, check=False
     )

@@ -37,7 +37,7 @@ def call(url: str, arguments: list[Any]) -> int:
 
 
 def tester(_: Any) -> Visitor:
-    """Let everybody in."""
+    """Let every visitor in."""
     return Visitor(name="harness", role="operate", via="host")
 
 

@@ -1,4 +1,4 @@
-"""Fixtures of the tests that play on a `Stage`: the stage itself, and a guard against what nobody would notice."""
+"""Fixtures of the tests that play on a `Stage`: the stage itself, and a guard against what would go unnoticed."""
 
 import logging
 from collections.abc import AsyncIterator, Iterator

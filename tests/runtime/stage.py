@@ -46,7 +46,7 @@ class Faults:
         cause = error or StoreUnavailableError("the store is away, says the test")
         self._plans.append((frozenset(methods), kind, cause, times))
 
-    def mend(self) -> None:
+    def clear(self) -> None:
         """Let everything work again."""
         self._plans.clear()
 
@@ -145,7 +145,7 @@ class Stage:
             return await task
 
     async def close(self) -> None:
-        self.faults.mend()
+        self.faults.clear()
         for app in self.apps:
             await self.stop(app)
             await app.close()
@@ -166,7 +166,7 @@ class Stage:
         assert not node_of(app).leader.leading
 
     def bench(self, app: WorkerOrchestrator) -> None:
-        """Let the app claim nothing from now on, while everything else of it goes on."""
+        """Let the app claim nothing from now on, while everything else continues."""
         for pool in node_of(app).pools.values():
             pool.close()
             for instance in pool.instances:
@@ -211,7 +211,7 @@ def instance_of(app: WorkerOrchestrator) -> PoolInstance:
 
 
 def limit_jobs(instance: PoolInstance, most: int) -> None:
-    """Let the instance be replaced after so many jobs."""
+    """Let the instance be replaced after this many jobs."""
     instance.claimer._pool = replace(instance.pool, max_jobs_per_instance=most)
 
 
@@ -280,7 +280,7 @@ class Act:
 
 
 class Hatch:
-    """Where a thread waits until the test lets it go on; and where the test waits for the thread."""
+    """Where a thread waits until the test lets it continue; and where the test waits for the thread."""
 
     def __init__(self) -> None:
         self.entered = threading.Event()
@@ -292,7 +292,7 @@ class Hatch:
         assert self._go.wait(DEADLINE)
 
     def open(self) -> None:
-        """Let the thread go on."""
+        """Let the thread continue."""
         self._go.set()
 
     async def reached(self) -> None:

@@ -164,7 +164,7 @@ def _refuse(_run: object) -> None:
     raise RuntimeError("can't start new thread")
 
 
-async def test_it_is_no_stray_after_a_claim_whose_answer_was_lost(
+async def test_it_is_not_a_stray_after_a_claim_whose_answer_was_lost(
     scene: Scene, caplog: pytest.LogCaptureFixture
 ) -> None:
     scene.stage.faults.fail("claim", kind="after", times=1)

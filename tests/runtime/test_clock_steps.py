@@ -97,7 +97,7 @@ class World:
         assert (await self.store.finish(outcomes, now)).accepted == [True] * len(outcomes)
 
     async def pass_time(self, seconds: float, step: float) -> None:
-        """Let time pass for everybody alike."""
+        """Let time pass for all alike."""
         for _ in range(int(seconds / step) + 1):
             self.now += step
             await self.lead(0.0)
@@ -158,13 +158,13 @@ CONFIGS = pytest.mark.parametrize("config", [LOOP, PAUSED_LOOP, INTERVAL], ids=[
 @CONFIGS
 @given(steps=STEPS, seed=st.integers(0, 999))
 @settings(max_examples=15, deadline=None)
-def test_an_interval_goes_on_whatever_the_clocks_do(config: WorkerConfig, steps: Walk, seed: int) -> None:
+def test_an_interval_continues_whatever_the_clocks_do(config: WorkerConfig, steps: Walk, seed: int) -> None:
     asyncio.run(go_on_with_an_interval(config, steps, seed))
 
 
 @given(steps=STEPS, seed=st.integers(0, 999))
 @settings(max_examples=5, deadline=None)
-def test_cron_goes_on_and_fires_no_time_twice(steps: Walk, seed: int) -> None:
+def test_cron_continues_and_fires_no_time_twice(steps: Walk, seed: int) -> None:
     asyncio.run(go_on_with_cron(steps, seed))
 
 
@@ -172,19 +172,19 @@ def test_cron_goes_on_and_fires_no_time_twice(steps: Walk, seed: int) -> None:
 @CONFIGS
 @given(steps=STEPS, seed=st.integers(0, 9999))
 @settings(max_examples=1000, deadline=None)
-def test_an_interval_goes_on_through_a_thousand_walks(config: WorkerConfig, steps: Walk, seed: int) -> None:
+def test_an_interval_continues_through_a_thousand_walks(config: WorkerConfig, steps: Walk, seed: int) -> None:
     asyncio.run(go_on_with_an_interval(config, steps, seed))
 
 
 @pytest.mark.soak
 @given(steps=STEPS, seed=st.integers(0, 9999))
 @settings(max_examples=300, deadline=None)
-def test_cron_goes_on_through_many_walks(steps: Walk, seed: int) -> None:
+def test_cron_continues_through_many_walks(steps: Walk, seed: int) -> None:
     asyncio.run(go_on_with_cron(steps, seed))
 
 
 @pytest.mark.parametrize("back", [0.0, 2.0, HOUR])
-async def test_a_loop_whose_runs_end_at_or_before_the_last_end_goes_on(back: float) -> None:
+async def test_a_loop_whose_runs_end_at_or_before_the_last_end_continues(back: float) -> None:
     """The end of a run never moves back, so the next fire time is one that has run already."""
     world = World(LOOP, random.Random(1))
     await world.pass_time(1.0, step=0.1)
@@ -210,7 +210,7 @@ def counting(clock: ManualClock, times: list[float]) -> Callable[[], Any]:
 
 
 @pytest.mark.parametrize("step", [HOUR, -HOUR])
-async def test_a_node_goes_on_after_its_clock_was_set_and_set_back(
+async def test_a_node_continues_after_its_clock_was_set_and_set_back(
     stage: Stage, clock: ManualClock, step: float
 ) -> None:
     loops: list[float] = []
@@ -262,12 +262,12 @@ async def test_a_crash_between_cursor_and_job_fires_once(stage: Stage, clock: Ma
     await clock.advance(1)
     stage.faults.fail("add")
     await clock.advance(60)
-    stage.faults.mend()
+    stage.faults.clear()
     await clock.advance(10)
     assert (act.started, act.most) == (2, 1)
 
 
-async def test_planning_recovery_and_leading_go_on_after_the_clock_was_set_back(
+async def test_planning_recovery_and_leading_continue_after_the_clock_was_set_back(
     stage: Stage, clock: ManualClock
 ) -> None:
     app = stage.faulty_app()

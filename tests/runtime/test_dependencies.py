@@ -1,4 +1,4 @@
-"""Dependencies hold, conflicts never overlap, and nobody starves: end to end, in one process and in two."""
+"""Dependencies hold, conflicts never overlap, and no worker starves: end to end, in one process and in two."""
 
 import random
 from collections import Counter
@@ -242,7 +242,7 @@ async def test_conflicts_never_overlap_over_pools_nodes_modes_and_hands(
     assert min(runs.values()) >= 10, f"nobody starves: {runs}"
 
 
-async def test_who_waits_on_a_conflict_goes_before_later_ones_of_the_other_side(
+async def test_a_job_that_waits_on_a_conflict_goes_before_later_ones_of_the_other_side(
     stage: Stage, clock: ManualClock
 ) -> None:
     a, b = Act("a"), Act("b")

@@ -31,7 +31,7 @@ async def test_no_job_starts_before_the_definitions_are_there(stage: Stage, cloc
     jobs = [await worker_of(app, "act").enqueue() for _ in range(3)]
     await clock.advance(20)
     assert act.started == 0
-    stage.faults.mend()
+    stage.faults.clear()
     await clock.advance(20)
     assert (act.started, act.most) == (1, 1)
     for _ in jobs:

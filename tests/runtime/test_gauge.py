@@ -1,4 +1,4 @@
-"""How hard a process works: what is told of it, and that it is told right."""
+"""How hard a process works: what is reported, and that it is right."""
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
@@ -40,7 +40,7 @@ def machine() -> Machine:
     return Machine()
 
 
-def test_the_use_of_the_processor_is_told_over_a_few_seconds(machine: Machine) -> None:
+def test_the_use_of_the_processor_is_reported_over_a_few_seconds(machine: Machine) -> None:
     gauge = Gauge(1, machine.monotonic, machine.read)
     assert (gauge.look(), gauge.cpu) == (1_000, None)
     machine.later(1, 0.5)
@@ -55,7 +55,7 @@ def test_the_use_of_the_processor_is_told_over_a_few_seconds(machine: Machine) -
     assert gauge.cpu == 200.0
 
 
-def test_of_a_process_that_is_gone_nothing_is_told(machine: Machine) -> None:
+def test_nothing_is_reported_of_a_process_that_is_gone(machine: Machine) -> None:
     gauge = Gauge(1, machine.monotonic, machine.read)
     gauge.look()
     machine.later(1, 1)
@@ -93,7 +93,7 @@ def test_lateness_is_the_worst_of_late_and_fades(machine: Machine) -> None:
         assert late.seconds == worst
 
 
-async def test_the_stopwatch_tells_the_mean_since_it_was_read(machine: Machine) -> None:
+async def test_the_stopwatch_returns_the_mean_since_it_was_read(machine: Machine) -> None:
     stopwatch = Stopwatch(machine.monotonic, OutageLog(machine.monotonic))
 
     async def call(seconds: float) -> float:
@@ -108,7 +108,7 @@ async def test_the_stopwatch_tells_the_mean_since_it_was_read(machine: Machine) 
     assert stopwatch.read() == 0.5
 
 
-async def test_a_node_in_place_tells_of_its_process_its_loop_and_the_store(stage: Stage, clock: ManualClock) -> None:
+async def test_a_node_in_place_reports_its_process_its_loop_and_the_store(stage: Stage, clock: ManualClock) -> None:
     app = stage.app(lease_seconds=15)
     app.register_worker("nap", Act(), execution_mode="triggered")
     await app.start()
@@ -139,7 +139,7 @@ async def test_what_its_processes_use_is_counted_as_the_nodes(
 
 
 async def test_a_blocked_loop_is_seen_from_elsewhere(tmp_path: Path) -> None:
-    """The loop of the program stands still; its pulse tells."""
+    """The loop of the program stands still; its pulse reports that."""
     url = f"sqlite:///{tmp_path}/shiftwork.db"
     app = WorkerOrchestrator(url, lease_seconds=3.0)
 

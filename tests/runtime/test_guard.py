@@ -12,7 +12,7 @@ from typing import Final
 import psutil
 import pytest
 
-from shiftwork.runtime.processes.process_guard import PROGRAM, ProcessGuard
+from shiftwork.runtime.processes.process_guard import GUARD_PROGRAM, ProcessGuard
 from tests.polling import wait_until
 
 F_SETPIPE_SZ: Final = 1031
@@ -23,7 +23,7 @@ def the_guard() -> psutil.Process:
     """Find the guard's process, whose command line the system may show a moment after its start."""
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
-        found = [one for one in psutil.Process().children() if str(PROGRAM) in one.cmdline()]
+        found = [one for one in psutil.Process().children() if str(GUARD_PROGRAM) in one.cmdline()]
         if found:
             return found[0]
     message = "there is no guard"
@@ -49,7 +49,7 @@ def test_a_guard_outlives_the_signals_that_end_its_node() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the size of a pipe is set")
 def test_a_guard_that_is_frozen_until_its_pipe_is_full_is_replaced(caplog: pytest.LogCaptureFixture) -> None:
-    """Closing its pipe would tell it that the node has ended, once it goes on."""
+    """Closing its pipe would tell it that the node has ended, once it resumes."""
     sleeper = subprocess.Popen(["sleep", "600"], start_new_session=True)
     guard = ProcessGuard()
     try:
@@ -69,9 +69,8 @@ def test_a_guard_that_is_frozen_until_its_pipe_is_full_is_replaced(caplog: pytes
 
 
 def test_a_guard_ends_what_a_killed_node_leaves_though_another_process_holds_its_input_open() -> None:
-    program = (
-        f"import os, subprocess, sys\nsubprocess.run([sys.executable, '-I', '-S', {str(PROGRAM)!r}, str(os.getpid())])"
-    )
+    command = f"[sys.executable, '-I', '-S', {str(GUARD_PROGRAM)!r}, str(os.getpid())]"
+    program = f"import os, subprocess, sys\nsubprocess.run({command})"
     sleeper = subprocess.Popen(["sleep", "600"], start_new_session=True)
     theirs, ours = os.pipe()
     node = subprocess.Popen([sys.executable, "-I", "-S", "-c", program], stdin=theirs)
@@ -100,7 +99,7 @@ def test_the_signals_still_reach_the_node() -> None:
 
 def test_a_guard_imports_next_to_nothing() -> None:
     """`signal` alone would take a fifth of its memory."""
-    command = [sys.executable, "-I", "-S", "-X", "importtime", str(PROGRAM), str(os.getpid())]
+    command = [sys.executable, "-I", "-S", "-X", "importtime", str(GUARD_PROGRAM), str(os.getpid())]
     ended = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True, timeout=60)
     imported = {line.rpartition("|")[2].strip() for line in ended.stderr.splitlines()}
     assert {"os", "select"} <= imported

@@ -32,7 +32,7 @@ def test_jobs_that_were_not_handed_back_lately_are_forgotten() -> None:
 
 
 class TwoVersions:
-    """A store of which two nodes run the app in two versions, as a `Refusals` of the older one asks it."""
+    """A store whose two nodes run two versions of the app, as a `Refusals` of the older one asks it."""
 
     def __init__(self) -> None:
         self.clock = ManualClock()

@@ -62,7 +62,7 @@ async def test_a_minute_is_noted_with_what_ended_in_it(stage: Stage, clock: Manu
     await clock.advance(60)
     first, second = [one.pools["default"] for one in await minutes(stage)]
     assert (first.completed, second.completed) == (3, 2)
-    assert (first.failed, first.workers, first.queued) == (0, first.wanted, 0)
+    assert (first.failed, first.slots, first.queued) == (0, first.wanted, 0)
     assert (first.arrived, second.arrived) == (3, 2)
     hours = [HISTORY.decode(doc.body) for doc in await stage.store.docs(HISTORY.name)]
     assert [one.workers["act"].arrived for one in hours if one] == [5]
@@ -73,7 +73,7 @@ async def test_a_minute_is_noted_with_what_ended_in_it(stage: Stage, clock: Manu
     assert (await _history(stage).worker_runs("act", 30.0)).completed == 2
 
 
-async def test_the_next_leader_goes_on_where_the_last_one_ended(stage: Stage, clock: ManualClock) -> None:
+async def test_the_next_leader_continues_where_the_last_one_ended(stage: Stage, clock: ManualClock) -> None:
     first, second = shop(stage), shop(stage)
     await first.start()
     await clock.advance(60)
@@ -208,7 +208,7 @@ async def test_what_the_process_remembers_needs_no_store_and_goes_first(stage: S
     assert len(told.at) == 25
 
 
-async def test_where_nobody_leads_the_long_chart_shows_what_this_process_saw(stage: Stage, clock: ManualClock) -> None:
+async def test_without_a_leader_the_long_chart_shows_what_this_process_saw(stage: Stage, clock: ManualClock) -> None:
     await note(StatsRecorder(stage.store, clock, lambda: True), clock, times=3)
     history = _history(stage)
     for _ in range(40):
@@ -217,7 +217,7 @@ async def test_where_nobody_leads_the_long_chart_shows_what_this_process_saw(sta
     assert len((await history.series(86_400)).at) == 2 + 4
 
 
-async def test_many_pools_are_told_in_longer_steps(
+async def test_many_pools_are_shown_in_longer_steps(
     stage: Stage, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = [f"p{n}" for n in range(40)]

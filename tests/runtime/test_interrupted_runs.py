@@ -18,7 +18,7 @@ Kind = Literal["async", "thread"]
 
 
 class Line:
-    """Two orchestrators that serve a pool of one slot, and jobs of which each runs until the test lets it go."""
+    """Two orchestrators that serve a pool of one slot, and jobs that each run until the test lets them end."""
 
     def __init__(self, stage: Stage, kind: Kind) -> None:
         self.stage = stage
@@ -101,7 +101,7 @@ async def test_a_stop_hands_it_back_in_its_place(line: Line, stage: Stage) -> No
 async def test_a_node_that_cannot_renew_its_lease_hands_it_back_in_its_place(line: Line, stage: Stage) -> None:
     stage.faults.fail("beat", "claim")
     await stage.clock.advance(0.9 * LEASE)
-    stage.faults.mend()
+    stage.faults.clear()
     await stage.clock.advance(1)
     await line.goes_on()
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from shiftwork.runtime.leader.leader import LEASE, Leadership, LeaderState
+from shiftwork.runtime.leader.leader import LEADER_LEASE, Leadership, LeaderState
 from shiftwork.store.memory import MemoryStore
 
 TTL = 15.0
@@ -69,7 +69,7 @@ async def test_a_leader_that_came_too_late_follows(
     assert events.names == ["leader.elected"] * 2
 
 
-async def test_who_resigns_is_followed_at_once_and_never_leads_again(
+async def test_a_leader_that_resigns_is_followed_at_once_and_never_leads_again(
     new: Callable[[str], Leadership], store: MemoryStore
 ) -> None:
     one, other = new("one"), new("other")
@@ -80,7 +80,7 @@ async def test_who_resigns_is_followed_at_once_and_never_leads_again(
     await other.resign()
     assert not await one.keep(1.0)
     await one.resign()
-    assert await store.hold(LEASE, "a third", 1, TTL, 1.0)
+    assert await store.hold(LEADER_LEASE, "a third", 1, TTL, 1.0)
 
 
 async def test_a_follower_that_resigns_takes_nothing_from_the_leader(new: Callable[[str], Leadership]) -> None:

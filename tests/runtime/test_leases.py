@@ -1,4 +1,4 @@
-"""Leases: a live job is never taken, a lost one is recovered, a stale run cannot write, and somebody always leads."""
+"""Leases: a live job is never taken, a lost one is recovered, a stale run cannot write, and a node always leads."""
 
 import asyncio
 import logging
@@ -189,7 +189,7 @@ async def test_another_node_leads_soon_after_the_leader_stopped_or_vanished(stag
 # ── a process is cut off from the store ──────────────────────────────────────────────────────────────────────────────
 
 
-async def test_who_cannot_renew_stops_its_jobs_before_the_lease_can_have_ended(
+async def test_a_node_that_cannot_renew_stops_its_jobs_before_the_lease_can_have_ended(
     stage: Stage, clock: ManualClock
 ) -> None:
     act = Act()
@@ -222,13 +222,13 @@ async def test_a_long_outage_does_not_fill_the_log(
         "store: unavailable: the store is away, says the test; running jobs go on, no job starts until it is back",
         "could not renew the leases for 12 s, so other nodes may take over; no job is running here",
     ]
-    stage.faults.mend()
+    stage.faults.clear()
     await clock.advance(20)
     (back,) = [message for message in caplog.messages if message.startswith("store: back")]
     assert re.fullmatch(r"store: back after 60\d\.\d s", back)
 
 
-async def test_a_stale_end_is_refused_and_the_lost_instance_goes_on_under_a_new_name(
+async def test_a_stale_end_is_refused_and_the_lost_instance_continues_under_a_new_name(
     stage: Stage, clock: ManualClock
 ) -> None:
     act = Act()
@@ -243,7 +243,7 @@ async def test_a_stale_end_is_refused_and_the_lost_instance_goes_on_under_a_new_
     await clock.advance(LEASE * 2)
     assert [ctx.attempt for ctx in act.contexts] == [1, 1]
     await act.finish("by the second")
-    stage.faults.mend()
+    stage.faults.clear()
     await clock.advance(LEASE)
     job = await second.get_job(job.id)
     assert await job.result(DEADLINE) == "by the second"
@@ -262,7 +262,7 @@ async def test_a_stale_end_is_refused_and_the_lost_instance_goes_on_under_a_new_
 async def test_a_job_that_comes_back_while_its_lost_run_still_stops_is_not_lost(
     stage: Stage, clock: ManualClock
 ) -> None:
-    """Its instance has lost the lease, goes on under a new name, and claims the job before the first run has ended."""
+    """Its instance has lost the lease, continues under a new name, and claims the job before the first run ends."""
     app, runs, tidied, over = stage.faulty_app(), list[int](), asyncio.Event(), asyncio.Event()
 
     async def act(ctx: Context) -> str:
@@ -282,7 +282,7 @@ async def test_a_job_that_comes_back_while_its_lost_run_still_stops_is_not_lost(
         await until_idle()
         stage.faults.fail("beat")
         await clock.advance(LEASE)
-        stage.faults.mend()
+        stage.faults.clear()
         for _ in range(15):  # it is given up on after 17 seconds
             await clock.advance(0.1)
         assert len(runs) == 2
@@ -311,7 +311,7 @@ async def test_a_thread_that_outlives_its_lease_cannot_write(stage: Stage, clock
     stage.faults.fail()
     await clock.advance(LEASE * 2)
     await hatches[1].reached()
-    stage.faults.mend()
+    stage.faults.clear()
     hatches[0].open()
     await clock.advance(LEASE)
     assert await status(job) is JobStatus.PROCESSING
@@ -332,7 +332,7 @@ async def test_only_the_heartbeat_failing_stops_the_jobs_too_and_costs_no_attemp
     stage.faults.fail("beat")
     await clock.advance(LEASE)
     assert act.cancelled == 1
-    stage.faults.mend()
+    stage.faults.clear()
     await clock.advance(LEASE)
     assert act.running == 1
     await act.finish()
@@ -367,7 +367,7 @@ async def test_a_leader_that_was_robbed_of_the_jobs_it_was_settling_leads_on_vis
     assert act.running == 1
     await act.finish()
     await stage.stop(rival)
-    stage.faults.mend()
+    stage.faults.clear()
     await clock.advance(LEASE)
     assert leader_node.leader.leading
     assert [problem["code"] for problem in (await leader.get_health())["problems"]] == []
@@ -517,7 +517,7 @@ async def test_an_error_that_no_store_should_raise_stops_the_jobs_in_time_too(
     stage.faults.fail("beat", error=ZeroDivisionError("a bug in a driver"))
     await clock.advance(LEASE * 0.99)
     assert act.cancelled == 1
-    stage.faults.mend()
+    stage.faults.clear()
     await clock.advance(LEASE)
     assert act.running == 1
 
@@ -596,7 +596,7 @@ def pulse_of(store: object, clock: ManualClock) -> LeaseRenewer:
 
 
 async def test_a_renewal_whose_reply_took_longer_than_the_lease_is_repeated_at_once(clock: ManualClock) -> None:
-    """Otherwise the node would go on with a lease that has ended, and end its processes at once."""
+    """Otherwise the node would continue with a lease that has ended, and end its processes at once."""
     store = SlowBeats(clock, LEASE + 5, 1.0, LEASE + 5, LEASE + 5)
     pulse = pulse_of(store, clock)
     await pulse.beat()

@@ -54,10 +54,10 @@ async def test_other_code_that_blocks_the_loop_is_named_too_and_not_without_end(
         return caplog.text.count(f"other code: {text}")
 
     async with started(WorkerOrchestrator("memory://")):
-        for _ in range(loop_watch.IN_FULL):
+        for _ in range(loop_watch.NAMED_IN_FULL):
             named, told = count("has blocked"), count("blocked")
             wait_until(lambda named=named: count("has blocked") > named)  # type: ignore[misc]
             await eventually(lambda told=told: count("blocked") > told)  # type: ignore[misc]
         hold_thread(0.6)
         await pass_time(0.1)
-        assert count("has blocked") == loop_watch.IN_FULL
+        assert count("has blocked") == loop_watch.NAMED_IN_FULL

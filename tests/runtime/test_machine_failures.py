@@ -165,7 +165,7 @@ async def test_a_loop_that_ends_without_a_stop_lets_its_leases_end() -> None:
 # ── the portal ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_portal_that_closes_lets_go_of_those_who_wait_in_it() -> None:
+async def test_a_portal_that_closes_lets_go_of_waiting_callers() -> None:
     portal, inside, heard = Portal(), threading.Event(), list[str]()
 
     async def endless() -> None:

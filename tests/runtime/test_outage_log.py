@@ -1,4 +1,4 @@
-"""One log of outages of the store: a line when it goes, a line when it is back, whoever calls it and however often."""
+"""One log of outages of the store: a line when it goes, a line when it is back, whatever calls it and however often."""
 
 import logging
 
@@ -94,7 +94,7 @@ def test_a_store_that_flickers_does_not_fill_the_log(
     assert len(caplog.messages) == 3, "one that lasts is worth a line"
 
 
-def test_a_caller_that_is_told_by_the_error_is_known_to_health_alone(
+def test_a_caller_that_gets_the_error_is_known_to_health_alone(
     outages: OutageLog, caplog: pytest.LogCaptureFixture
 ) -> None:
     outages.failed(ADDS, FULL, quietly=True)

@@ -55,7 +55,7 @@ class Order:
 
 
 async def over(stage: Stage, job: Job[Any], *, advance: float = 0.0) -> Job[Any]:
-    """Wait until a job has ended, as a healthy process sees it, while the clock goes on by itself."""
+    """Wait until a job has ended, as a healthy process sees it, while the clock advances by itself."""
 
     async def ended() -> bool:
         await stage.clock.advance(advance)
@@ -123,7 +123,7 @@ async def test_a_sleep_ends_when_it_should_although_the_store_was_away_when_it_b
     job = await work.enqueue()
     await eventually(lambda: stage.faults.failed["keep_step"] >= 2, "a second try")
     await stage.clock.advance(8)
-    stage.faults.mend()
+    stage.faults.clear()
 
     async def handed_back() -> bool:
         await stage.clock.advance(0.0)
@@ -198,7 +198,7 @@ async def test_a_stop_during_an_outage_hands_the_job_back_though_the_function_ca
 
 
 async def test_a_thread_that_waits_for_a_silent_store_ends_when_it_is_told_to_stop(stage: Stage) -> None:
-    """It must not be there any more when the job runs elsewhere; in a process pool, its process would be killed."""
+    """It must be gone when the job runs elsewhere; in a process pool, its process would be killed."""
     done: list[str] = []
     app = stage.faulty_app()
     work = stubborn(app, plain=True, calls="keep_step", done=done)
@@ -247,6 +247,6 @@ async def test_a_run_that_waits_when_its_lease_is_in_danger_ends_uncounted(stage
     entered.open()
     await eventually(lambda: stage.faults.failed["keep_step"] >= 2, "a second try")
     await clock.advance(60)  # the lease is over
-    stage.faults.mend()
+    stage.faults.clear()
     ended = await over(stage, job, advance=1.0)
     assert (ended.status, ended.attempt, await ended.result(DEADLINE)) == (JobStatus.COMPLETED, 1, "done")

@@ -46,7 +46,7 @@ from shiftwork.runtime.processes.messages import (
     Start,
     Stop,
 )
-from shiftwork.runtime.processes.post_mortem import KillRecord
+from shiftwork.runtime.processes.post_mortem import KilledJobs
 from shiftwork.runtime.processes.quarantine import LONG_CELL_SECONDS, LONGEST_CELL_WAIT_SECONDS, Quarantine
 from shiftwork.runtime.processes.remote_runner import ProcessRole, RemoteRunner
 from shiftwork.runtime.processes.started_process import (
@@ -224,7 +224,7 @@ def dead(subject: str) -> Event:
 
 
 @pytest.mark.parametrize("words", [b"\x05\x00\x00\x00hello", b"\xff\xff\xff\xff", b"\x01\x00\x00\x00\xc1"])
-async def test_whoever_talks_nonsense_is_hung_up_on(words: bytes) -> None:
+async def test_a_process_that_talks_nonsense_is_disconnected(words: bytes) -> None:
     ours, theirs = socket.socketpair()
     gone = asyncio.Event()
     received: list[ProcessFrame] = []
@@ -732,7 +732,7 @@ async def test_of_those_that_wait_the_short_ones_come_first() -> None:
     assert ward.begun == ["job-1", "job-2", "job-4", "job-3"]
 
 
-async def test_those_who_wait_do_not_wait_for_a_nights_work() -> None:
+async def test_waiting_runs_do_not_wait_for_a_nights_work() -> None:
     ward = Ward()
     for number in range(1, 4):
         ward.take(number)
@@ -850,7 +850,7 @@ class Puppet:
 class Theatre:
     """A runner whose process is a puppet, and what becomes of its runs."""
 
-    def __init__(self, role: Any = "shared", kills: KillRecord | None = None) -> None:
+    def __init__(self, role: Any = "shared", kills: KilledJobs | None = None) -> None:
         self.clock = ManualClock()
         self.suspects: list[str] = []
         self.begun: list[str] = []
@@ -861,7 +861,7 @@ class Theatre:
             Setup(app="a:b", role=role),
             self.clock,
             report=lambda _job, _progress: None,
-            kills=kills or KillRecord(),
+            kills=kills or KilledJobs(),
             host=Host(starved=lambda: self.starved),
         )
         self.runner.attach(self)
@@ -917,8 +917,8 @@ async def test_all_that_died_together_are_suspects(shared: Theatre) -> None:
 
 
 @pytest.mark.usefixtures("shared")
-async def test_a_kill_from_outside_blames_nobody_unless_it_happens_again() -> None:
-    kills = KillRecord()
+async def test_a_kill_from_outside_blames_no_job_unless_it_happens_again() -> None:
+    kills = KilledJobs()
     first = Theatre(kills=kills)
     for number in range(1, 21):
         first.start(number)
@@ -968,13 +968,13 @@ async def test_one_that_aborts_without_a_stack_has_probably_closed_too_much(shar
 
 
 @pytest.mark.parametrize(("status", "outside"), [(-9, True), (-6, False), (1, False)])
-async def test_who_was_killed_by_somebody_else_is_less_to_blame(alone: Theatre, status: int, *, outside: bool) -> None:
+async def test_a_process_killed_from_outside_is_less_to_blame(alone: Theatre, status: int, *, outside: bool) -> None:
     alone.start(1)
     alone.puppet.on_ended(status)
     assert (alone.ends["job-1"].kind, alone.ends["job-1"].from_outside) == (EndKind.CRASHED, outside)
 
 
-async def test_who_cut_itself_off_was_not_killed_from_outside(alone: Theatre) -> None:
+async def test_a_process_that_cut_itself_off_was_not_killed_from_outside(alone: Theatre) -> None:
     alone.start(1)
     alone.puppet.severed = "closed its connection"
     alone.puppet.kill()
@@ -993,14 +993,14 @@ async def test_a_payload_that_is_too_long_for_the_process_ends_its_job_alone(sha
     assert "it has 9 bytes; 8 are allowed; raise max_payload_bytes" in (shared.ends["job-1"].error or "")
 
 
-async def test_who_was_killed_for_want_of_memory_is_to_blame(alone: Theatre) -> None:
+async def test_a_process_killed_for_want_of_memory_is_to_blame(alone: Theatre) -> None:
     alone.start(1)
     alone.starved = 1
     alone.puppet.on_ended(-9)
     assert (alone.ends["job-1"].kind, alone.ends["job-1"].from_outside) == (EndKind.CRASHED, False)
 
 
-async def test_a_run_whose_end_goes_wrong_keeps_nobody_from_ending(shared: Theatre, tolerated: list[str]) -> None:
+async def test_a_run_whose_end_goes_wrong_keeps_no_other_from_ending(shared: Theatre, tolerated: list[str]) -> None:
     tolerated += ["cannot handle a RunEnded message", "cannot end job"]
 
     class Failing(Theatre):
@@ -1021,7 +1021,7 @@ async def test_a_run_whose_end_goes_wrong_keeps_nobody_from_ending(shared: Theat
     assert shared.gone == 1
 
 
-async def test_a_process_that_lost_its_lease_blames_nobody(alone: Theatre) -> None:
+async def test_a_process_that_lost_its_lease_blames_no_job(alone: Theatre) -> None:
     alone.runner.renewed(alone.clock.monotonic() + 10)
     alone.start(1)
     await alone.clock.advance(11)
@@ -1231,7 +1231,7 @@ async def test_a_process_that_leaves_or_is_being_ended_takes_no_runs(alone: Thea
     assert [stage.runner.open for stage in stages] == [False, False], "at once, not when it is gone"
 
 
-async def test_words_about_runs_that_have_ended_are_no_news(shared: Theatre) -> None:
+async def test_messages_about_ended_runs_are_ignored(shared: Theatre) -> None:
     shared.start(1)
     ended = RunEnded("job-1", 1, End(EndKind.RETURNED))
     shared.says(ended, ended, RunEnded("job-9", 9, End(EndKind.RETURNED)), RunEnded("job-1", 7, End(EndKind.RAISED)))
@@ -1239,7 +1239,7 @@ async def test_words_about_runs_that_have_ended_are_no_news(shared: Theatre) -> 
     assert shared.runner.served == 1
 
 
-async def test_a_run_that_goes_on_is_not_handed_back_before_its_process_is_gone(shared: Theatre) -> None:
+async def test_a_run_that_continues_is_not_handed_back_before_its_process_is_gone(shared: Theatre) -> None:
     for run in (shared.start(1), shared.start(2)):
         run.stopped_as = EndKind.DRAINED
         shared.runner.stop(run)
@@ -1295,7 +1295,7 @@ async def test_a_job_that_is_here_again_before_its_run_was_stopped_has_two_runs(
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the size of a pipe is set")
 async def test_more_runs_than_the_pipe_holds_begin_when_it_has_room(shared: Theatre) -> None:
-    """As of a user who has very many pipes."""
+    """Like a user with very many pipes."""
     fcntl(shared.puppet.runs.tokens, 1031, 1)  # F_SETPIPE_SZ
     runs = [shared.start(number, begun=False) for number in range(1, 1_001)]
 

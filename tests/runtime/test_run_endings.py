@@ -187,7 +187,7 @@ class Counting:
         return self._function(*args)
 
 
-async def test_a_job_that_comes_back_now_and_then_goes_on(
+async def test_a_job_that_comes_back_now_and_then_continues(
     stage: Stage, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def slowly(run: Run, services: ContextServices) -> End:

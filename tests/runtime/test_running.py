@@ -54,7 +54,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], str]] = {
     "callable object": (PlainObject(), "plain object w"),
     "bound method": (PlainObject().method, "method w"),
     "lambda": (lambda ctx: f"lambda {ctx.name}", "lambda w"),
-    "lambda that answers with a coroutine": (lambda ctx: coroutine_function(ctx), "async w"),  # noqa: PLW0108
+    "lambda that returns a coroutine": (lambda ctx: coroutine_function(ctx), "async w"),  # noqa: PLW0108
     "nothing": (lambda: "nothing", "nothing"),
     "a default": (lambda ctx=None: f"default {ctx.name}", "default w"),
     "any number of arguments": (lambda *args: f"args {len(args)} {args[0].name}", "args 1 w"),
@@ -176,7 +176,7 @@ ENDINGS: dict[str, tuple[BaseException, str]] = {
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-@pytest.mark.parametrize("how", ["async def", "def", "def that answers with a coroutine"])
+@pytest.mark.parametrize("how", ["async def", "def", "def that returns a coroutine"])
 async def test_whatever_is_raised_fails_the_job_and_frees_its_place(stage: Stage, ending: str, how: str) -> None:
     error, text = ENDINGS[ending]
     app = stage.app(max_concurrent=1)
@@ -190,7 +190,7 @@ async def test_whatever_is_raised_fails_the_job_and_frees_its_place(stage: Stage
     functions: dict[str, Callable[..., Any]] = {
         "async def": raise_in_coroutine,
         "def": raise_in_thread,
-        "def that answers with a coroutine": lambda: raise_in_coroutine(),  # noqa: PLW0108
+        "def that returns a coroutine": lambda: raise_in_coroutine(),  # noqa: PLW0108
     }
     bad = app.register_worker("bad", functions[how], execution_mode="triggered", max_retries=0)
 
@@ -336,7 +336,7 @@ async def test_a_coroutine_that_ends_well_after_its_timeout_has_timed_out_all_th
     assert job.error == "timed out after 10 s"
 
 
-async def test_a_thread_is_failed_at_once_at_its_timeout_and_others_go_on(stage: Stage, clock: ManualClock) -> None:
+async def test_a_thread_is_failed_at_once_at_its_timeout_and_others_continue(stage: Stage, clock: ManualClock) -> None:
     app = stage.app(max_concurrent=2)
     hatch, seen = Hatch(), []
 
@@ -467,7 +467,7 @@ async def test_a_thread_that_does_not_look_is_given_up_on_after_five_seconds(sta
     hatch.open()
 
 
-async def test_a_cancelled_thread_does_not_begin_the_coroutine_it_answers_with(stage: Stage) -> None:
+async def test_a_cancelled_thread_does_not_begin_the_coroutine_it_returns(stage: Stage) -> None:
     app = stage.app()
     hatch, began = Hatch(), []
 
@@ -505,7 +505,7 @@ async def test_a_waiting_job_is_cancelled_at_once(stage: Stage) -> None:
     assert act.started == 1
 
 
-async def test_a_cancelled_run_is_no_failure_of_its_worker(stage: Stage) -> None:
+async def test_a_cancelled_run_is_not_a_failure_of_its_worker(stage: Stage) -> None:
     act = Act()
     app = stage.app()
     worker = app.register_worker("act", act, execution_mode="triggered", max_consecutive_failures=1)
@@ -521,7 +521,9 @@ async def test_a_cancelled_run_is_no_failure_of_its_worker(stage: Stage) -> None
 # ── payloads that do not fit ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_bytes_that_do_not_fit_go_to_the_dead_letters_and_stop_nobody(stage: Stage, clock: ManualClock) -> None:
+async def test_bytes_that_do_not_fit_go_to_the_dead_letters_and_stop_nothing_else(
+    stage: Stage, clock: ManualClock
+) -> None:
     app = stage.app(max_concurrent=1)
 
     @app.task(max_consecutive_failures=1)

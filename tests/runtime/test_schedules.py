@@ -94,7 +94,7 @@ async def test_a_loop_begins_again_when_it_has_ended(stage: Stage, clock: Manual
         await act.finish()
 
 
-async def test_a_loop_that_fails_goes_on(stage: Stage, clock: ManualClock) -> None:
+async def test_a_loop_that_fails_continues(stage: Stage, clock: ManualClock) -> None:
     act = Act()
     app = stage.app()
     app.register_worker("act", act, execution_mode="continuous", max_retries=0)
@@ -156,7 +156,7 @@ async def test_a_crash_between_the_job_and_the_cursor_fires_once(stage: Stage, c
     await until_idle()
     stage.faults.fail("put")
     await clock.advance(130)
-    stage.faults.mend()
+    stage.faults.clear()
     await clock.advance(5)
     assert len(times) == 2
     assert sorted(job.id for job in await app.find_jobs()) == [

@@ -17,7 +17,7 @@ from shiftwork.core.model.jobs import Claimed
 from shiftwork.core.model.workers import WorkerConfig
 from shiftwork.runtime.clock import SystemClock
 from shiftwork.runtime.processes.messages import Setup
-from shiftwork.runtime.processes.post_mortem import KillRecord
+from shiftwork.runtime.processes.post_mortem import KilledJobs
 from shiftwork.runtime.processes.remote_runner import RemoteRunner
 from shiftwork.runtime.running.job_run import Run
 from shiftwork.runtime.running.runner import Runner
@@ -68,7 +68,7 @@ class Turns:
         self.held = folder / "held"
         os.mkfifo(self.held)
         setup = Setup(app="turns:app", role="alone", path=[str(folder)])
-        self.runner = RemoteRunner(setup, SystemClock(), report=lambda _job, _progress: None, kills=KillRecord())
+        self.runner = RemoteRunner(setup, SystemClock(), report=lambda _job, _progress: None, kills=KilledJobs())
         self.runner.attach(self)
 
     def start(self, worker: str, number: int, failures: tuple[FlowFailure, ...] = ()) -> Run:

@@ -1,4 +1,4 @@
-"""Processes that cannot be started: when the next try is, and when people are told."""
+"""Processes that cannot be started: when the next try is, and when people hear of it."""
 
 import pytest
 
@@ -34,7 +34,7 @@ def pool() -> Pool:
     return Pool()
 
 
-async def test_the_third_failure_in_a_row_is_told_once_and_so_is_the_recovery(pool: Pool) -> None:
+async def test_the_third_failure_in_a_row_is_reported_once_and_so_is_the_recovery(pool: Pool) -> None:
     pool.failures.failed("no module")
     pool.failures.failed("no module")
     pool.failures.succeeded()

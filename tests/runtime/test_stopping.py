@@ -67,7 +67,9 @@ async def test_after_the_grace_a_job_is_handed_back_uncounted(stage: Stage, cloc
     assert await status(job) is JobStatus.COMPLETED
 
 
-async def test_a_thread_is_handed_back_after_the_grace_and_holds_up_nobody(stage: Stage, clock: ManualClock) -> None:
+async def test_a_thread_is_handed_back_after_the_grace_and_delays_nothing_else(
+    stage: Stage, clock: ManualClock
+) -> None:
     app = stage.app()
     hatch = Hatch()
 

@@ -87,7 +87,7 @@ async def test_no_method_may_fail_for_a_while_and_harm_anything(
     await clock.advance(9)
     await outside.enqueue_many([again.call(n) for n in range(10, 20)])
     await clock.advance(1)
-    stage.faults.mend()
+    stage.faults.clear()
     before = scene.runs.copy()
     await clock.advance(60)
     assert await left_over(stage) == []
@@ -108,12 +108,12 @@ async def test_whatever_fails_whenever_everything_is_done_in_the_end(
     outside.register_pool("elastic")
     again = outside.register_worker("work", scene.do, execution_mode="triggered", pool="elastic")
     for n in range(30):
-        stage.faults.mend()
+        stage.faults.clear()
         for method in chance.sample(METHODS, 6):
             stage.faults.fail(method, kind=chance.choice(["before", "after"]), times=chance.randint(1, 4))
         await outside.enqueue_many([again.call(n)])
         await clock.advance(chance.choice([0.1, 1, 3]))
-    stage.faults.mend()
+    stage.faults.clear()
     await clock.advance(90)
     assert await left_over(stage) == []
     processing = await stage.store.find(JobFilter(status=(JobStatus.PROCESSING,)))
@@ -135,12 +135,12 @@ async def test_an_enqueue_whose_answer_was_lost_can_be_repeated_under_its_id(sta
     assert scene.runs["work 1"] == 1
 
 
-async def test_a_failed_enqueue_is_said_and_adds_nothing(stage: Stage) -> None:
+async def test_a_failed_enqueue_is_reported_and_adds_nothing(stage: Stage) -> None:
     scene = Scene(stage.faulty_app())
     stage.faults.fail("add", error=StoreFullError("no room"))
     with pytest.raises(StoreFullError, match="no room"):
         await scene.app.enqueue_many([scene.work.call(1), scene.work.call(2)])
-    stage.faults.mend()
+    stage.faults.clear()
     assert await scene.app.find_jobs() == []
 
 
@@ -263,7 +263,7 @@ async def test_an_end_whose_answer_was_lost_counts_once(stage: Stage, clock: Man
     assert [problem["code"] for problem in (await app.get_health())["problems"]] == ["breaker_open", "dead_letters"]
 
 
-async def test_a_worker_that_was_disabled_unheard_is_said_to_be_disabled(stage: Stage, clock: ManualClock) -> None:
+async def test_a_worker_that_was_disabled_unheard_is_reported_as_disabled(stage: Stage, clock: ManualClock) -> None:
     heard: list[str] = []
     app = stage.faulty_app()
     act = Act()
@@ -303,14 +303,14 @@ async def test_ends_are_written_in_batches_and_in_order(stage: Stage, clock: Man
     for future in act.waiting:
         future.set_result(None)
     await clock.advance(1)
-    stage.faults.mend()
+    stage.faults.clear()
     before = stage.faults.calls["finish"]
     await clock.advance(1)
     assert set(await statuses(jobs)) == {"completed"}
     assert stage.faults.calls["finish"] - before == 2
 
 
-async def test_progress_that_cannot_be_written_harms_nobody(stage: Stage, clock: ManualClock) -> None:
+async def test_progress_that_cannot_be_written_harms_nothing_else(stage: Stage, clock: ManualClock) -> None:
     act = Act()
     app = stage.faulty_app()
     worker = app.register_worker("act", act, execution_mode="triggered")
@@ -329,7 +329,7 @@ async def test_progress_that_cannot_be_written_harms_nobody(stage: Stage, clock:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_corrupt_records_in_the_store_stop_nobody(stage: Stage, clock: ManualClock, kind: str) -> None:
+async def test_corrupt_records_in_the_store_stop_nothing_else(stage: Stage, clock: ManualClock, kind: str) -> None:
     body = {damage.name: damage.body for damage in damages(kind)}.get("invalid UTF-8 inside", b"\xa1\xff")
     app = stage.app()
     runs: Counter[str] = Counter()

@@ -73,7 +73,7 @@ async def test_a_schedule_is_put_changed_paused_and_deleted_while_everything_run
     assert names == ["schedule.put", "schedule.put", "schedule.paused", "schedule.resumed", "schedule.deleted"]
 
 
-async def test_a_schedule_that_is_put_again_goes_on_where_it_was(stage: Stage, clock: ManualClock) -> None:
+async def test_a_schedule_that_is_put_again_continues_where_it_was(stage: Stage, clock: ManualClock) -> None:
     app, done = stage.app(), list[str]()
     sync = syncing(app, done)
     await app.start()
@@ -111,7 +111,7 @@ async def test_a_crash_between_the_job_and_its_place_fires_once(stage: Stage, cl
     await app.put_schedule("s", note.call(), cron="* * * * *")
     stage.faults.fail("put", kind=kind)
     await clock.advance(130)
-    stage.faults.mend()
+    stage.faults.clear()
     await clock.advance(15)
     assert len(times) == 2
     ids = sorted(job.id for job in await app.find_jobs())
@@ -127,7 +127,7 @@ async def test_what_could_not_be_fired_is_fired_as_soon_as_the_store_is_back(sta
     await clock.advance(MINUTE - 1)
     stage.faults.fail("add")
     await clock.advance(30)
-    stage.faults.mend()
+    stage.faults.clear()
     await clock.advance(15)
     assert len(times) == 1
 

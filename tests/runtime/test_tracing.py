@@ -1,4 +1,4 @@
-"""One trace from whoever enqueues to whatever the function does; and nothing at all where nobody traces."""
+"""One trace from the caller that enqueues to all that the function does; and nothing at all without tracing."""
 
 import asyncio
 import json
@@ -63,7 +63,7 @@ def own_tracer() -> trace.Tracer:
     return trace.get_tracer("test")
 
 
-@pytest.mark.parametrize("kind", ["async", "thread", "thread that answers with a coroutine"])
+@pytest.mark.parametrize("kind", ["async", "thread", "thread that returns a coroutine"])
 async def test_one_trace_from_enqueue_to_the_functions_own_spans(stage: Stage, spans: Spans, kind: str) -> None:
     app = stage.app()
 
@@ -375,7 +375,7 @@ print([name for name in sys.modules if name.startswith("opentelemetry.")])
 
 
 @pytest.mark.parametrize("first", ['sys.modules["opentelemetry"] = None', ""], ids=["not there", "not used"])
-def test_where_nobody_traces_nothing_is_imported(first: str) -> None:
+def test_without_tracing_nothing_is_imported(first: str) -> None:
     ended = subprocess.run(
         [sys.executable, "-c", UNTRACED.format(first=first)], text=True, capture_output=True, check=True, timeout=50
     )

@@ -28,7 +28,7 @@ from shiftwork.core.values.envelopes import CIPHER, KeyInUse, as_text, is_sealed
 from shiftwork.store.docs import change
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.protocol import Store
-from shiftwork.store.sealed.key_ring import FILE_VARIABLE, VARIABLE, find_keys, key_ring
+from shiftwork.store.sealed.key_ring import FILE_VARIABLE, KEYS_VARIABLE, find_keys, key_ring
 from shiftwork.store.sealed.store import SealedStore, sealed
 from shiftwork.store.urls import open_store
 from shiftwork.transfer import rekeying
@@ -64,7 +64,7 @@ def quiet(_step: str, _done: int, _total: int) -> None:
 
 @pytest.fixture(autouse=True)
 def _no_keys_around(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.delenv(KEYS_VARIABLE, raising=False)
     monkeypatch.delenv(FILE_VARIABLE, raising=False)
 
 
@@ -177,7 +177,7 @@ async def test_what_jobs_carry_cannot_be_read_in_the_store(
     assert (MARK.encode() in dump) is not bool(keys)
 
 
-async def test_who_has_the_keys_reads_it_all() -> None:
+async def test_a_process_with_the_keys_reads_it_all() -> None:
     inner = MemoryStore()
     await live_through(sealed(inner, key_ring([OLD])))
     store = sealed(inner, key_ring([NEW, OLD]))
@@ -532,7 +532,7 @@ async def _beaten(store: Store) -> None:
     await eventually(seen)
 
 
-async def test_a_lost_key_keeps_no_process_out_for_ever() -> None:
+async def test_a_lost_key_keeps_no_process_out_forever() -> None:
     inner = MemoryStore()
     before, app = shop(inner, OLD), shop(inner, NEW)
     gone = await shout(before).enqueue(words="gone")
@@ -548,7 +548,7 @@ async def test_a_lost_key_keeps_no_process_out_for_ever() -> None:
         await app.stop()
 
 
-async def test_rekey_goes_on_when_the_last_job_of_a_page_is_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_rekey_continues_when_the_last_job_of_a_page_is_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rekeying, "REKEYED_AT_A_TIME", 2)
     inner = MemoryStore()
     old, new = SealedStore(inner, key_ring([OLD])), SealedStore(inner, key_ring([NEW, OLD]))
@@ -611,13 +611,13 @@ async def test_a_move_has_all_keys_or_none(tmp_path: Path, monkeypatch: pytest.M
     source, destination = f"sqlite:///{tmp_path}/a.db", f"sqlite:///{tmp_path}/b.db"
     app = shop(source, OLD)
     jobs = [await shout(app).enqueue(words=marked("payload"))]
-    monkeypatch.setenv(VARIABLE, NEW)
+    monkeypatch.setenv(KEYS_VARIABLE, NEW)
     with pytest.raises(EncryptionKeyError, match=f"encrypted with key {ids(OLD)[0]}, and this process has only"):
         await move(source, destination, report=quiet)
     await app.start()  # nothing has begun
     await app.stop()
     jobs.append(await shout(app).enqueue(words=marked("payload")))
-    monkeypatch.delenv(VARIABLE)
+    monkeypatch.delenv(KEYS_VARIABLE)
     assert (await move(source, destination, report=quiet)).copied == 2
     assert (await move(source, destination, report=quiet)).late
     moved = shop(destination, OLD)
@@ -666,14 +666,14 @@ def test_a_bad_key_is_rejected_and_not_shown(keys: list[str], message: str) -> N
 def test_keys_come_from_the_app_or_the_environment_or_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert find_keys(None) == ()
     assert find_keys(lambda: [OLD, NEW]) == (OLD, NEW)
-    monkeypatch.setenv(VARIABLE, f"{OLD}, {NEW}")
+    monkeypatch.setenv(KEYS_VARIABLE, f"{OLD}, {NEW}")
     assert find_keys(None) == (OLD, NEW)
     assert find_keys(()) == ()
     file = tmp_path / "keys"
     monkeypatch.setenv(FILE_VARIABLE, str(file))
     with pytest.raises(EncryptionKeyError, match="unset one of them"):
         find_keys(None)
-    monkeypatch.delenv(VARIABLE)
+    monkeypatch.delenv(KEYS_VARIABLE)
     with pytest.raises(EncryptionKeyError, match="cannot be read: No such file"):
         find_keys(None)
     file.write_text(f"{OLD}\n")

@@ -92,7 +92,7 @@ async def test_no_address_forges_a_line_of_the_log(
 
 
 @pytest.mark.parametrize("id", ["report@2026-11-18T03:00:00Z", "sync@first", "sync@2026-11-18T03:00:00.250000Z~3"])
-async def test_nobody_takes_the_id_of_a_schedules_run(web: Web, id: str) -> None:
+async def test_no_job_takes_the_id_of_a_schedules_run(web: Web, id: str) -> None:
     token = await web.token("ci", "operate")
     async with web.client("10.0.0.1", headers={"Authorization": f"Bearer {token}"}) as client:
         answer = await client.post("jobs", json={"worker": "resize", "payload": {"path": "a"}, "job_id": id})

@@ -1,4 +1,4 @@
-"""A node that is attacked through its dashboard goes on serving jobs."""
+"""A node that is attacked through its dashboard keeps serving jobs."""
 
 import re
 import signal

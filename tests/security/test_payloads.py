@@ -69,7 +69,7 @@ def keeping(app: WorkerOrchestrator, runs: list[int]) -> Any:
 
 
 @pytest.mark.parametrize("levels", [DEEPEST, 480, 100_000])
-async def test_a_deep_payload_in_the_store_runs_once_and_tells_no_secret(
+async def test_a_deep_payload_in_the_store_runs_once_and_shows_no_secret(
     stage: Stage, clock: ManualClock, levels: int
 ) -> None:
     runs: list[int] = []

@@ -7,7 +7,7 @@ import pytest
 
 from shiftwork import ConfigurationError
 from shiftwork.sim.reading import read_scenario
-from shiftwork.sim.scenario_limits import MOST_ATTEMPTS, MOST_FILE_BYTES, refuse_size
+from shiftwork.sim.scenario_limits import MOST_FILE_BYTES, MOST_SIMULATED_RUNS, refuse_size
 from shiftwork.sim.study import study_scenario
 from shiftwork.sim.traffic import multiplied
 from tests.cli.terminal import Terminal
@@ -60,7 +60,7 @@ BOMBS = {
 
 
 @pytest.mark.parametrize("bomb", BOMBS)
-def test_a_bomb_is_refused_in_words_and_at_once(bomb: str) -> None:
+def test_a_bomb_is_refused_with_a_reason_and_at_once(bomb: str) -> None:
     change, words = BOMBS[bomb]
     began = time.monotonic()
     with pytest.raises(ConfigurationError, match=words) as raised:
@@ -74,7 +74,7 @@ def test_more_load_is_counted_before_it_is_simulated() -> None:
         study_scenario(multiplied(small(), 1e6))
     with pytest.raises(ConfigurationError, match="runs of jobs"):
         study_scenario(small(), search=True, headroom=1e6)
-    refuse_size(small(), load=MOST_ATTEMPTS / 1_000)
+    refuse_size(small(), load=MOST_SIMULATED_RUNS / 1_000)
 
 
 def test_a_file_without_an_end_is_refused(tmp_path: Path) -> None:

@@ -39,7 +39,6 @@ def counted(played: Played) -> Counter[str]:
             elif isinstance(line, Began):
                 count["runs"] += 1
                 count["runs in processes of their own"] += "child" in name
-                count["runs of later attempts"] += line.attempt > 1
             elif isinstance(line, Ended):
                 count["ends"] += 1
     count["interrupted runs"] = count["runs"] - count["ends"]
@@ -67,6 +66,8 @@ def _of_call(asked: Asked, answer: Any, tasks: Collection[str]) -> Counter[str]:
             found["signals sent"] += answer is not None
         case "amend":
             found[f"changes by people: {args.change}"] += sum(done for done, _ in answer.amended)
+        case "claim":
+            found["claims of later attempts"] += sum(job.attempt > 1 for job in answer.jobs)
         case "reap":
             found["jobs taken over"] += len(answer.jobs)
         case "finish":

@@ -17,7 +17,7 @@ from shiftwork.store.memory import finish as memory_finish
 
 
 class LateNodeEnd(InterruptedNodeEnd):
-    """Reads the page after it has let the process go on, as `take_back` did before commit 42b6f583."""
+    """Reads the page after it has let the process continue, as `take_back` did before commit 42b6f583."""
 
     def __init__(self, interrupt: Callable[[], None]) -> None:
         super().__init__(interrupt)

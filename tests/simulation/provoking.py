@@ -83,6 +83,6 @@ def belated(seed: int) -> Episode:
 
 
 def thawed(seed: int) -> Episode:
-    """Nodes are frozen for longer than their leases, and go on while their jobs run elsewhere."""
+    """Nodes are frozen for longer than their leases, and resume while their jobs run elsewhere."""
     faults = [FaultPlan(at=2.5 + 3.5 * n, kind="freeze node", target=n, seconds=3.0) for n in range(2)]
     return replace(provoking(seed, faults, lengths=(2.0, 3.0), jobs=2), seconds=12.0)

@@ -29,7 +29,7 @@ EVERYTHING = (
     *("partition refused", "partition silent", "partition stalled"),
     *("stop node", "stop node deploy", "two versions at once", "jobs taken over", "workers disabled"),
     # of work
-    *("runs in processes of their own", "runs of later attempts", "jobs of flows", "jobs with results of others"),
+    *("runs in processes of their own", "claims of later attempts", "jobs of flows", "jobs with results of others"),
     *("jobs added by jobs", "steps", "signals sent", "signals taken", "twins by a unique key"),
     *("jobs of workers with schedules", "jobs of stored schedules"),
     *("changes by people: cancel", "changes by people: requeue"),

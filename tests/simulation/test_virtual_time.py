@@ -82,7 +82,7 @@ def test_a_frozen_process_does_what_is_due_once_it_thaws(world: Playground) -> N
     assert world.diary == [(1.0, "tick"), (5.0, "tick"), (6.0, "tick")]
 
 
-def test_others_go_on_while_a_process_has_lost_the_processor(world: Playground) -> None:
+def test_others_continue_while_a_process_has_lost_the_processor(world: Playground) -> None:
     async def interrupted() -> None:
         world.note("one begins")
         world.time.preempt(2.0)  # in the middle of something, without an await

@@ -1,6 +1,6 @@
 """A proxy in front of a server, which can lose an answer, fall silent, and count round trips.
 
-Where an answer is lost, the server did what it was asked, and nobody hears of it.
+Where an answer is lost, the server did what it was asked, but its client never hears of it.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""A worker that runs in a loop goes on although the clock stands still, is set back, or differs between nodes."""
+"""A worker that runs in a loop continues although the clock stands still, is set back, or differs between nodes."""
 
 from typing import Any, cast
 

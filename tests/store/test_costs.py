@@ -85,7 +85,7 @@ async def test_bytes_of_a_job_in_the_log_of_redis(on_redis: Store, valkey_server
     within(await cost_of_a_job(on_redis, logged), *REDIS_LOG_BYTES)
 
 
-async def test_a_job_is_no_key_of_its_own_on_redis(on_redis: Store, valkey_server: Server) -> None:
+async def test_a_job_has_no_key_of_its_own_on_redis(on_redis: Store, valkey_server: Server) -> None:
     await add(on_redis, job("warm"))
     keys = int(valkey_server.ask("DBSIZE"))
     await add(on_redis, *(job(f"{n}") for n in range(JOBS)))
@@ -140,7 +140,7 @@ async def test_rows_of_a_job_on_postgres(on_postgres: tuple[str, str]) -> None:
 
 
 async def test_a_claim_among_many_workers_reads_few_rows_on_postgres(on_postgres: tuple[str, str]) -> None:
-    """As many of each queue as it wants altogether would be 100 times as many."""
+    """Reading as many of each queue as it wants in all would read 100 times as many."""
     url, schema = on_postgres
     store = open_store(place(url, schema))
     await store.open()

@@ -27,7 +27,7 @@ from tests.store.servers.redis import DURABLE, Server, binary, required
 
 
 class Report:
-    """What the doctor says of a store at which nobody works."""
+    """What the doctor says of a store that no node uses."""
 
     def __init__(self, url: str) -> None:
         ended = CliRunner().invoke(main, ["doctor", "--store", url, "--json"])
@@ -218,7 +218,7 @@ def test_a_database_that_answers_before_it_has_written_is_critical(altered: post
     assert "a server crash or a power cut loses the last acknowledged jobs" in told
 
 
-def test_a_database_that_nobody_sweeps(altered: postgres.Server) -> None:
+def test_a_database_that_is_never_vacuumed(altered: postgres.Server) -> None:
     alter(altered, "ALTER SYSTEM SET autovacuum = off", "SELECT pg_reload_conf()")
     wait_for(altered, "autovacuum", "off")
     assert "every query becomes slower" in Report(altered.url).warning("vacuum", "autovacuum = on")

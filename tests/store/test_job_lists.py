@@ -8,11 +8,11 @@ from tests.store.conformance.lab import StoreFactory
 from tests.web.conftest import Web
 
 
-@pytest.mark.parametrize("counted", [position.COUNTED, 4])
+@pytest.mark.parametrize("counted", [position.COUNTED_OTHER, 4])
 async def test_positions_of_a_list_are_those_of_the_explanations(
     counted: int, factory: StoreFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(position, "COUNTED", counted)
+    monkeypatch.setattr(position, "COUNTED_OTHER", counted)
     monkeypatch.setattr(position, "COUNTED_OWN", counted)
     app = WorkerOrchestrator(factory()())
     app.register_pool("mail", kind="async")

@@ -113,7 +113,7 @@ async def move(source: Store, destination: Store) -> Moved:
 
 
 async def numbers_of(store: Store) -> tuple[dict[str, PoolStats], dict[str, WorkerStats]]:
-    """The numbers, without the totals of workers, which begin anew in another store."""
+    """The numbers, without the totals of workers, which start from zero in another store."""
     stats = await store.stats(NOW)
     anew = {"completed": 0, "failed": 0, "died": 0, "run_seconds": 0.0}
     present = {name: replace(one, **anew) for name, one in stats.workers.items()}
@@ -209,7 +209,7 @@ async def test_what_arrived_behaves_as_it_did(pair: tuple[Store, Store]) -> None
     assert msgpack.decode(cursor.body, type=Cursor).at == NOW - 5
 
 
-async def test_a_job_that_ran_for_nobody_is_queued_and_not_counted(pair: tuple[Store, Store]) -> None:
+async def test_a_job_whose_process_vanished_is_queued_and_not_counted(pair: tuple[Store, Store]) -> None:
     source, destination = pair
     await add(source, job("1", "v", key="k"), job("2", "v", key="k"))
     ran = await claim_one(source, "1", instance="gone")
@@ -361,7 +361,7 @@ async def test_while_it_moves_nodes_stay_away_and_jobs_may_still_be_added(
     assert (await destination.stats(NOW)).pools == (await source.stats(NOW)).pools
 
 
-async def test_jobs_that_come_too_late_are_told_of_and_carried_by_the_next_run(pair: tuple[Store, Store]) -> None:
+async def test_jobs_that_come_too_late_are_reported_and_carried_by_the_next_run(pair: tuple[Store, Store]) -> None:
     source, destination = pair
     await add(source, *(job(f"{n}") for n in range(20)))
     await move(source, destination)
@@ -443,7 +443,7 @@ STEPS = ("restore", "put", "record", "take_over")
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("at", range(1, 7))
 @pytest.mark.parametrize("done", [False, True], ids=["before", "after"])
-async def test_interrupted_anywhere_it_goes_on(
+async def test_interrupted_anywhere_it_continues(
     step: str, at: int, *, done: bool, pair: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever is written to the destination when it ends, written or not: run again, all is there once."""
@@ -488,7 +488,7 @@ async def test_events_that_were_pruned_in_between_do_not_arrive_twice(monkeypatc
     assert [replace(event, seq=0) for event in await destination.events()] == [deed, *dead]
 
 
-async def test_a_part_that_was_changed_since_is_copied_anew(
+async def test_a_part_that_was_changed_since_is_copied_again(
     pair: tuple[Store, Store], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, destination = pair
@@ -522,7 +522,7 @@ async def test_another_part_than_its_own_is_refused(
 
 
 async def _interrupt(source: Store, destination: Store, monkeypatch: pytest.MonkeyPatch, *, after: int) -> None:
-    """Begin a move that ends after so many pages."""
+    """Begin a move that ends after this many pages."""
     genuine, calls = destination.restore, count()
 
     async def restore(jobs: Sequence[JobRecord], now: float) -> None:
@@ -558,7 +558,7 @@ async def test_a_destination_that_does_not_keep_what_it_is_given_is_noticed(
         await refuse_to_change(source)
 
 
-async def test_progress_is_told(pair: tuple[Store, Store]) -> None:
+async def test_progress_is_reported(pair: tuple[Store, Store]) -> None:
     source, destination = pair
     await add(source, *(job(f"{n}") for n in range(20)))
     told: list[tuple[str, int, int]] = []

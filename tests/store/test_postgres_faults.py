@@ -218,7 +218,7 @@ def test_faults_have_remedies(error: psycopg.Error, kind: type[StoreError], word
 # ── what is stored ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_nul_in_an_error_is_kept_in_words_and_in_an_id_refused(store: PostgresStore) -> None:
+async def test_a_nul_in_an_error_is_escaped_and_in_an_id_refused(store: PostgresStore) -> None:
     await add(store, job("1"))
     claimed = await claim_one(store, "1")
     await finish(store, succeeded(claimed, error="a\x00b"))
@@ -358,7 +358,7 @@ async def rings_again(other: Store, bell: Bell) -> None:
     await bell.wait()
 
 
-async def test_a_restart_while_nobody_calls_goes_unnoticed(server: Server) -> None:
+async def test_a_restart_between_calls_goes_unnoticed(server: Server) -> None:
     store = PostgresStore(server.url, namespace=uuid4().hex)
     await store.open()
     await add(store, job("1"))

@@ -44,7 +44,7 @@ async def test_many_stores_share_few_sessions(pooled: str) -> None:
     await asyncio.gather(*(store.close() for store in stores))
 
 
-async def test_who_does_not_say_that_there_is_a_proxy_is_told_to(pooled: str) -> None:
+async def test_without_the_parameter_for_a_proxy_the_error_names_it(pooled: str) -> None:
     store = PostgresStore(pooled.partition("?")[0])
     with pytest.raises(StoreUnavailableError, match="pooling=transaction"):
         await store.open()

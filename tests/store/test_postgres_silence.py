@@ -91,7 +91,7 @@ async def test_every_call_to_a_silent_server_fails_soon_and_works_once_it_answer
 async def test_one_connection_that_is_forgotten_on_the_way_costs_one_call(
     store: PostgresStore, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As a firewall does that has lost its table: old connections are silent for ever, new ones work."""
+    """Like a firewall that has lost its table: old connections are silent forever, new ones work."""
 
     async def in_transaction() -> None:
         async with store.transaction() as transaction:
@@ -195,7 +195,7 @@ async def test_a_silent_store_delays_the_end_of_a_node_by_twenty_seconds_at_most
 
 @pytest.mark.soak
 @pytest.mark.timeout(180)
-async def test_a_node_goes_on_after_one_timeout_when_its_connections_were_forgotten(proxy: Proxy) -> None:
+async def test_a_node_continues_after_one_timeout_when_its_connections_were_forgotten(proxy: Proxy) -> None:
     url = url_of(proxy).removesuffix("&connect_timeout=2")
     app = WorkerOrchestrator(url, namespace=uuid4().hex)
     ran = asyncio.Event()

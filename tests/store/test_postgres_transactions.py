@@ -185,7 +185,7 @@ async def test_blocking(
     assert await there(app, undone, done) == [False, True]
 
 
-async def test_an_open_transaction_holds_nobody_up(url: str) -> None:
+async def test_an_open_transaction_delays_nothing_else(url: str) -> None:
     store = PostgresStore(url, namespace=uuid4().hex)
     await store.open()
     async with await AsyncConnection.connect(url) as conn:
@@ -230,7 +230,7 @@ async def test_a_flow_is_named_by_its_last_job_also_when_an_id_is_given_twice(ur
     await store.close()
 
 
-async def test_what_is_no_connection_is_refused(app: WorkerOrchestrator, url: str) -> None:
+async def test_an_object_that_is_not_a_connection_is_refused(app: WorkerOrchestrator, url: str) -> None:
     with pytest.raises(LifecycleError, match="AsyncSession"):
         await send(app).enqueue_with(object(), to="a")
     with closing(psycopg.connect(url)) as conn, pytest.raises(LifecycleError, match="enqueue_with_blocking"):

@@ -51,7 +51,9 @@ async def test_a_claim_does_not_wait_for_an_outcome_that_is_being_written(
 
 
 @pytest.mark.parametrize("end", ["completed", "failed", "withdrawn", "cancelled under way"])
-async def test_a_claim_goes_on_when_the_call_before_it_is_over_however_it_ends(store: PostgresStore, end: str) -> None:
+async def test_a_claim_continues_when_the_call_before_it_is_over_however_it_ends(
+    store: PostgresStore, end: str
+) -> None:
     await add(store, job("1"))
     server = asyncio.Event()
 
@@ -162,7 +164,7 @@ async def test_of_many_calls_that_wait_half_go_together_however_many_items_they_
     assert sizes[0] == 5 * LEAST_SHARED
 
 
-async def test_a_claim_that_meets_locked_jobs_goes_on_with_the_next_by_rank(
+async def test_a_claim_that_meets_locked_jobs_continues_with_the_next_by_rank(
     store: PostgresStore, other: "psycopg.Connection[Any]"
 ) -> None:
     """Otherwise nodes that claim at the same time would start jobs of other workers before those."""

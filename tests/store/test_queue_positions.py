@@ -27,7 +27,7 @@ async def store(
 ) -> AsyncIterator[Store]:
     """A store that counts few jobs, with a queue of many of two workers, a second apart."""
     monkeypatch.setattr(position, "COUNTED_OWN", OWN)
-    monkeypatch.setattr(position, "COUNTED", OTHER)
+    monkeypatch.setattr(position, "COUNTED_OTHER", OTHER)
     if request.param == "sqlite":
         store: Store = SqliteStore(str(tmp_path / "ahead.db"))
     else:

@@ -115,7 +115,7 @@ async def test_a_lost_job_is_recorded_with_who_lost_it() -> None:
 
 
 class Away(MemoryStore):
-    """A store that cannot be reached, or takes for ever."""
+    """A store that cannot be reached, or takes forever."""
 
     error: BaseException | None = StoreUnavailableError("away")
 

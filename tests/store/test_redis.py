@@ -320,7 +320,7 @@ async def test_what_is_large_is_added_in_several_scripts_too(store: Store, monke
 
 
 @pytest.mark.parametrize("damage", ["s", "i", "short", "gone"])
-async def test_a_damaged_record_is_buried_and_stops_nobody(
+async def test_a_damaged_record_is_buried_and_stops_nothing_else(
     store: Store, valkey_server: Server, place: str, damage: str
 ) -> None:
     await add(store, job("1"), job("2", run_at=NOW + 1), job("3", run_at=NOW + 2))

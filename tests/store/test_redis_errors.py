@@ -60,7 +60,7 @@ async def test_a_password_that_the_server_does_not_have(valkey_server: Server) -
     assert "has no password" in message or "rejects" in message
 
 
-async def test_nobody_there() -> None:
+async def test_nothing_listens_there() -> None:
     assert "nothing listens there" in await refusal(f"redis://127.0.0.1:{free_port()}/0")
     assert "Check the host name" in await refusal("redis://no.such.host.invalid/0")
 

@@ -200,7 +200,7 @@ async def test_a_job_that_cannot_be_sent_fails_for_its_caller_alone(store: Store
     assert await statuses(store, "1", "2") == ["queued"] * 2
 
 
-async def test_closing_leaves_nobody_waiting(store: Store) -> None:
+async def test_closing_leaves_no_caller_waiting(store: Store) -> None:
     callers = [asyncio.ensure_future(store.add([job(f"{n}")], NOW)) for n in range(3)]
     await asyncio.sleep(0)
     callers += [asyncio.ensure_future(store.add([job("late")], NOW))]
@@ -227,7 +227,7 @@ async def test_scripts_that_the_server_forgot_are_sent_again_for_all(store: Stor
     assert all(one.created for [one] in added)
 
 
-async def test_nobody_is_told_what_only_the_writer_listens_for(store: Store, valkey_server: Server) -> None:
+async def test_only_the_writer_hears_what_it_alone_listens_for(store: Store, valkey_server: Server) -> None:
     def published() -> int:
         told = valkey_server.ask("INFO", "commandstats").decode()
         return int(told.partition("cmdstat_spublish:calls=")[2].partition(",")[0] or 0)
@@ -271,7 +271,7 @@ def sent_by(server: Server) -> int:
 
 
 async def test_the_jobs_of_a_key_are_found_at_once_among_very_many(store: Store, valkey_server: Server) -> None:
-    """Whoever explains a job asks for them: without the index of the key, each of a long queue is looked at."""
+    """An explanation of a job asks for them: without the index of the key, each of a long queue is looked at."""
     await add(store, *(job(f"{n:05}", key=f"{n % 500}") for n in range(6_000)))
     [running] = await claim(store, 1)
     wanted = JobFilter(worker="w", key="0", status=(JobStatus.PROCESSING, JobStatus.QUEUED), limit=100)

@@ -276,7 +276,7 @@ async def test_postgres_schema_of_another_version(server: postgres.Server, fresh
 
 
 @pytest.mark.parametrize("table", ["jobs (a int)", "migrations (a int)"])
-async def test_postgres_schema_of_somebody_else(server: postgres.Server, fresh: str, table: str) -> None:
+async def test_postgres_schema_of_another_program(server: postgres.Server, fresh: str, table: str) -> None:
     run(server, "CREATE SCHEMA shiftwork", f"CREATE TABLE shiftwork.{table}", database=fresh)
     told = await refusal(server.url_of(fresh))
     assert "choose another one with ?schema=NAME" in told

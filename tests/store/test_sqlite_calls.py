@@ -170,7 +170,7 @@ async def test_many_event_loops_share_a_store(store: SqliteStore) -> None:
     assert (await store.stats(NOW)).pools["p"].added == 200
 
 
-async def test_a_loop_that_is_gone_harms_nobody(store: SqliteStore) -> None:
+async def test_a_loop_that_is_gone_harms_nothing_else(store: SqliteStore) -> None:
     def run() -> None:
         async def call_and_leave() -> None:
             _ = store._threads.write(lambda _: None)
@@ -184,7 +184,7 @@ async def test_a_loop_that_is_gone_harms_nobody(store: SqliteStore) -> None:
     await adding
 
 
-async def test_a_cancelled_call_harms_nobody(store: SqliteStore) -> None:
+async def test_a_cancelled_call_harms_nothing_else(store: SqliteStore) -> None:
     async with Held(store):
         cancelled = asyncio.create_task(add(store, job("1")))
         adding = asyncio.create_task(add(store, job("2")))
@@ -384,7 +384,7 @@ def test_the_standard_library_s_sqlite_conforms_and_its_log_stays_small(tmp_path
     assert int(largest) < 8 << 20
 
 
-def test_with_the_bug_a_log_is_not_checkpointed_while_somebody_writes(
+def test_with_the_bug_a_log_is_not_checkpointed_while_another_connection_writes(
     path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checkpoint, "wal_reset_fixed", lambda: False)
@@ -435,7 +435,7 @@ class SteadyReader(threading.Thread):
 
 
 async def write_beside_readers(path: str, *, logs: int) -> int:
-    """Write so many times as much as the log may hold; return how large it was, at most, compared with that."""
+    """Write this many times what the log may hold; return its largest size as a multiple of that."""
     store = SqliteStore(path)
     await store.open()
     readers = [SteadyReader(path) for _ in range(2)]
@@ -496,7 +496,7 @@ async def test_a_steady_reader_does_not_let_a_log_of_the_real_size_grow(
     assert await write_beside_readers(path, logs=12) < 2
 
 
-async def test_the_log_stays_small_and_nobody_waits_for_that(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_log_stays_small_and_no_caller_waits_for_that(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoint, "LOG_BYTES", 1 << 20)
     by: list[str] = []
     checkpoint_once = checkpoint.Checkpointer.checkpoint
@@ -654,7 +654,7 @@ async def test_a_failing_quick_call_harms_itself_only(store: SqliteStore) -> Non
     await add(store, job("1"))
 
 
-def test_a_broken_service_answers_everybody() -> None:
+def test_a_broken_service_answers_every_caller() -> None:
     class Broken:
         closed = False
 

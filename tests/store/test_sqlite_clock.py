@@ -17,7 +17,7 @@ NOON = 1_794_744_000.0
 
 
 class Machine:
-    """The clocks of a machine, of which each process may have a wall clock of its own."""
+    """The clocks of a machine; each process may have a wall clock of its own."""
 
     def __init__(self) -> None:
         self.ticks = 1000.0

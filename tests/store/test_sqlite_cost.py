@@ -1,4 +1,4 @@
-"""What a call costs, counted in SQLite's own steps: a claim beside a crowd takes as many as a claim beside nobody."""
+"""What a call costs, counted in SQLite's own steps: a claim beside a crowd takes as many as a claim on its own."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -113,7 +113,7 @@ async def test_people_s_searches_do_not_look_at_everything(store: SqliteStore) -
 
 
 async def test_the_jobs_of_a_key_are_found_without_a_look_at_the_other_queued_jobs(store: SqliteStore) -> None:
-    """Whoever explains a job asks for them."""
+    """An explanation of a job asks for them."""
     steps = Steps()
     await add(store, *(job(f"{n:06}", key=f"{n % 1_000}") for n in range(3 * CROWD)))
     await claim(store, 1)

@@ -63,7 +63,7 @@ async def store(path: str) -> AsyncIterator[SqliteStore]:
 
 
 async def tamper(store: SqliteStore, statement: str, *args: Any) -> None:
-    """Do to the file what nobody should."""
+    """Do to the file what no program should."""
     await store._write(lambda session: session.db.execute(statement, args).fetchall())
 
 
@@ -144,7 +144,7 @@ async def test_a_folder_that_cannot_be_written(store: SqliteStore) -> None:
             await refused(f"{locked}/shiftwork.db", StoreUnavailableError, "Permission denied")
 
 
-async def test_a_file_that_is_no_database(path: str) -> None:
+async def test_a_file_that_is_not_a_database(path: str) -> None:
     write(path, b"This is not a database. " * 100)
     await refused(path, CorruptStoreError, "not a database")
 
@@ -224,7 +224,7 @@ async def test_a_damaged_file(store: SqliteStore, path: str, start: float, end: 
 
 
 def test_a_sqlite_that_is_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(schema, "VERSION", (3, 34, 1))
+    monkeypatch.setattr(schema, "SQLITE_VERSION", (3, 34, 1))
     with pytest.raises(StoreUnavailableError, match="pysqlite3"):
         schema.check_driver()
 
@@ -357,7 +357,7 @@ UNCLAIMABLE = {
     "a signal",
     "flow",
 }
-"""What a claim does not look at, or where the row is in no lane any more."""
+"""What a claim does not look at, or where the row is no longer in a lane."""
 
 
 async def broken_job(store: SqliteStore, damage: str) -> None:

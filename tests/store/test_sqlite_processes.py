@@ -194,7 +194,7 @@ async def test_an_idle_store_is_not_woken(store: SqliteStore, path: str) -> None
     assert listener.heard == 1
 
 
-async def test_nobody_is_rung_where_nobody_listens(store: SqliteStore, path: str) -> None:
+async def test_nothing_is_rung_where_nothing_listens(store: SqliteStore, path: str) -> None:
     await add(store, job("1"))
     assert sockets(path) == []
 
@@ -302,7 +302,7 @@ async def test_a_stranger_s_message_is_ignored(store: SqliteStore) -> None:
     assert listener._topics([b"", b"\xc1", b"hello", b"\x93\xa5other\xa1x\xa1y"]) == set()
 
 
-async def test_drained_by_two_processes_nobody_starves(store: SqliteStore, path: str) -> None:
+async def test_drained_by_two_processes_none_starves(store: SqliteStore, path: str) -> None:
     await add(store, *(job(f"{n:05}") for n in range(3_000)))
     with process(CLAIMER, path, "a") as a, process(CLAIMER, path, "b") as b:
         for one in (a, b):

@@ -101,7 +101,7 @@ async def test_a_deleted_file_is_waited_for_and_nothing_is_acknowledged_meanwhil
 
 
 @pytest.mark.usefixtures("impatient")
-async def test_a_file_that_stays_away_is_created_anew(store: SqliteStore, path: Path) -> None:
+async def test_a_file_that_stays_away_is_created_again(store: SqliteStore, path: Path) -> None:
     await add(store, job("old"))
     delete(path)
     shutil.rmtree(f"{path}.side")
@@ -119,7 +119,7 @@ async def test_a_file_that_was_moved_away_keeps_all_it_had(store: SqliteStore, p
     assert {f"{n}" for n in range(20)} == set(await ids_of(moved))
 
 
-async def test_claims_report_it_once_and_fences_go_on(store: SqliteStore, path: Path) -> None:
+async def test_claims_report_it_once_and_fences_continue(store: SqliteStore, path: Path) -> None:
     await add(store, job("old"))
     before = await claim_one(store, "old")
     await replace_file(path, "1", "2")
@@ -149,8 +149,8 @@ async def test_other_processes_still_wake_this_one(store: SqliteStore, path: Pat
     bell.close()
 
 
-async def test_a_node_goes_on_with_the_new_file(path: Path) -> None:
-    """What runs goes on, what is enqueued into the new file runs, and people are told."""
+async def test_a_node_continues_with_the_new_file(path: Path) -> None:
+    """What runs continues, what is enqueued into the new file runs, and an event reports it."""
     app, client = (WorkerOrchestrator(f"sqlite:///{path}", tick_interval=0.5) for _ in range(2))
     begun, go_on, ran = asyncio.Event(), asyncio.Event(), list[str]()
 

@@ -1,6 +1,6 @@
-"""Stores that version 1 of the schema has written: they are upgraded without loss, or rejected in words.
+"""Stores that version 1 of the schema has written: they are upgraded without loss, or rejected with a reason.
 
-The files in version1/ were written by that version, in two namespaces, of which one is encrypted.
+The files in version1/ were written by that version, in two namespaces, one of them encrypted.
 """
 
 import asyncio
@@ -205,7 +205,7 @@ async def test_many_processes_upgrade_a_store_once(old: OldStore) -> None:
     await app.close()
 
 
-async def test_an_upgrade_of_redis_that_was_interrupted_goes_on(valkey_server: Server, request: Any) -> None:
+async def test_an_upgrade_of_redis_that_was_interrupted_continues(valkey_server: Server, request: Any) -> None:
     old = OldKeys(request)
     valkey_server.ask("SET", "{shiftwork:plain}:version", "1 to 2")
     await opened(old)
@@ -215,7 +215,7 @@ async def test_an_upgrade_of_redis_that_was_interrupted_goes_on(valkey_server: S
     await app.close()
 
 
-async def test_rekey_writes_the_values_of_version_1_anew(old: OldStore) -> None:
+async def test_rekey_writes_the_values_of_version_1_again(old: OldStore) -> None:
     app = make(old.url, "sealed")
     store = await app.control.store.open()
     assert isinstance(store, SealedStore)

@@ -13,15 +13,18 @@ from pathlib import Path
 
 import msgspec
 
+from tests.storms.moving_storm import MOVING, storm_of
 from tests.storms.places import STORM_PLACES
 from tests.storms.report import markdown, read_storm, write_report
-from tests.storms.storm import Storm, StormPlan, StormResult
+from tests.storms.storm import StormPlan, StormResult
+
+KINDS = (*STORM_PLACES, *MOVING)
 
 
 def main() -> int:
     """Run the storms, print the verdicts, and write a page. Returns 1 if a promise was broken."""
     parser = argparse.ArgumentParser(prog="python -m tests.storms", description=__doc__)
-    parser.add_argument("--store", action="append", choices=[*STORM_PLACES], help="by default each of them")
+    parser.add_argument("--store", action="append", choices=[*KINDS], help="by default each of them")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--storms", type=int, default=1, help="how many, each with the next seed; 0 only draws")
     parser.add_argument("--seconds", type=float, default=60.0, help="how long clients add jobs")
@@ -33,7 +36,7 @@ def main() -> int:
     folder = said.report or Path(tempfile.mkdtemp(prefix="shiftwork-storms-"))
     good = True
     for seed in range(said.seed, said.seed + said.storms):
-        for store in said.store or STORM_PLACES:
+        for store in said.store or KINDS:
             plan = StormPlan(store, seed, said.seconds, nodes=said.nodes, bulk=said.bulk, fronts=said.fronts)
             good &= _run(plan, folder)
     every = _results(folder)
@@ -45,9 +48,9 @@ def main() -> int:
 
 
 def _run(plan: StormPlan, folder: Path) -> bool:
-    own = folder / f"{plan.store}-{plan.seed}"
+    own = folder / f"{plan.store}-{plan.seed}".replace(" ", "-")
     shutil.rmtree(own, ignore_errors=True)
-    result = asyncio.run(Storm(plan, own).rage())
+    result = asyncio.run(storm_of(plan, own).rage())
     with (folder / "storms.jsonl").open("ab") as file:
         file.write(msgspec.json.encode(result) + b"\n")
     _say(f"» {plan.store}, seed {plan.seed}: {result.faults} faults", result.judgement.text(), *result.surprises[:3])
@@ -63,7 +66,7 @@ def _results(folder: Path) -> list[StormResult]:
 
 def _last(results: Iterable[StormResult]) -> list[StormResult]:
     """Return the last result of each store and seed."""
-    places = [*STORM_PLACES]
+    places = [*KINDS]
     kept = {(places.index(one.plan.store), one.plan.seed): one for one in results}
     return [kept[one] for one in sorted(kept)]
 

@@ -12,13 +12,18 @@ from collections.abc import Awaitable
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from shiftwork.errors import ShiftworkError, UnknownJobError
+from shiftwork.errors import JobStateError, ShiftworkError, UnknownJobError
 from tests.polling import pass_time
 from tests.storms.programs import shop
 
-ROUND_SECONDS = 0.25
+ROUND_SECONDS = 0.5
+BULK_SECONDS = 0.125
+"""The pace of jobs in bulk."""
+DEEP = 4
+"""A client adds no more of them while so many times as many are queued: they would wait for longer and longer."""
 PAID_AFTER = 3
 """After how many rounds an order is paid."""
+LIVE = ("queued", "processing", "scheduled", "failed")
 CALL_SECONDS = 20.0
 T = TypeVar("T")
 
@@ -39,12 +44,16 @@ def say(what: str) -> None:
 
 
 class Client:
-    """Adds jobs at a pace, lap after lap."""
+    """Adds jobs at a pace, lap after lap.
 
-    def __init__(self, seed: int, *, bulk: int) -> None:
+    `part`: the "whole" storm, or "before a move", where it leaves orders unpaid, "beside a move", or "after a move".
+    """
+
+    def __init__(self, seed: int, *, bulk: int, part: str) -> None:
         self._dice = random.Random(seed)
         self._seed = seed
         self._bulk = bulk
+        self._part = part
         self._number = 0
         self._orders: list[tuple[int, str]] = []
         self.added = 0
@@ -61,14 +70,43 @@ class Client:
     async def go_on(self, seconds: float) -> None:
         async with shop.app:
             say("adds jobs")
-            end, lap = time.monotonic() + seconds, 0
-            while time.monotonic() < end:
-                started = time.monotonic()
-                await asyncio.gather(*(self._try(one) for one in self._round(lap)))
-                await self._pay(lap)
-                lap += 1
-                await pass_time(max(0.0, ROUND_SECONDS - (time.monotonic() - started)))
-            await self._pay(lap + PAID_AFTER, patience=60.0)
+            end = time.monotonic() + seconds
+            _, laps = await asyncio.gather(self._add_bulk(end), self._add_mixed(end))
+            if self._part == "after a move":
+                await self._inherit()
+            if self._part in {"whole", "after a move"}:
+                await self._pay(laps + PAID_AFTER, patience=60.0)
+
+    async def _add_bulk(self, end: float) -> None:
+        """Add plain jobs by the thousand, for as long as few are queued."""
+        while time.monotonic() < end:
+            started = time.monotonic()
+            if await self._has_room():
+                await self._try(self._many([shop.touch.call(number=self._next()) for _ in range(self._bulk)]))
+            await _keep_pace(started, BULK_SECONDS)
+
+    async def _has_room(self) -> bool:
+        pools = await attempted(shop.app.get_pool_dashboard())
+        return pools is not None and pools["quick"]["queue_depth"] < DEEP * self._bulk
+
+    async def _add_mixed(self, end: float) -> int:
+        """Add a few of every other kind, lap after lap, and return how many laps there were."""
+        lap = 0
+        while time.monotonic() < end:
+            started = time.monotonic()
+            await asyncio.gather(*(self._try(one) for one in self._round(lap)))
+            await self._pay(lap)
+            lap += 1
+            await _keep_pace(started, ROUND_SECONDS)
+        return lap
+
+    async def _inherit(self) -> None:
+        """Take on the orders that clients of the store before have left unpaid."""
+        found = None
+        while found is None:
+            found = await attempted(shop.app.find_jobs(worker="order", status=LIVE, limit=1_000))
+        own = {id for _, id in self._orders}
+        self._orders += [(0, job.id) for job in found if job.id not in own]
 
     async def _try(self, call: Awaitable[int]) -> bool:
         done = await attempted(call)
@@ -77,9 +115,11 @@ class Client:
         return done is not None
 
     def _round(self, lap: int) -> list[Awaitable[int]]:
+        """Return calls that add a few of each kind. Beside a move nothing may change what is there."""
         dice = self._dice
+        if self._part == "beside a move":
+            return [self._greet(), self._flow(), self._many([shop.fetch.call(number=self._next())])]
         return [
-            self._many([shop.touch.call(number=self._next()) for _ in range(self._bulk)]),
             self._many([shop.think.call(number=self._next(), seconds=dice.uniform(0.001, 0.1)) for _ in range(4)]),
             self._many([shop.fetch.call(number=self._next()) for _ in range(6)]),
             self._many([shop.stumble.call(number=self._next()) for _ in range(4)]),
@@ -141,15 +181,19 @@ class Client:
             await pass_time(ROUND_SECONDS)
 
     async def _paid(self, id: str) -> int:
-        with suppress(UnknownJobError):
+        with suppress(UnknownJobError, JobStateError):
             await shop.app.send(id, "paid", {"euros": 12})
         return 0
 
 
+async def _keep_pace(started: float, seconds: float) -> None:
+    await pass_time(max(0.0, seconds - (time.monotonic() - started)))
+
+
 def main() -> None:
-    """Run: seed, seconds, jobs in bulk a lap. Print how much was added, and how many calls failed."""
-    seed, seconds, bulk = int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
-    client = Client(seed, bulk=bulk)
+    """Run: seed, seconds, jobs in bulk, part of the storm. Print how much was added, and how many calls failed."""
+    seed, seconds, bulk, part = int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+    client = Client(seed, bulk=bulk, part=part)
     asyncio.run(client.go_on(seconds))
     say(f"added {client.added}, failed calls {client.failed}, unpaid {client.unpaid}")
 

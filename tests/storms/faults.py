@@ -47,7 +47,7 @@ class System(Protocol):
 
 
 class Faults:
-    """Draws faults from a seed, and does them one after the other."""
+    """Draws faults from a seed, and injects them one after the other."""
 
     def __init__(self, system: System, seed: int) -> None:
         self._system = system

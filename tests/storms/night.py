@@ -1,14 +1,15 @@
 """A night in pieces: many storms and calm hours on each store, added up in a file, and drawn.
 
-`python -m tests.storms.night --minutes 30` goes on where the last call stopped. The clock that matters is the number of
-jobs and of faults, so a night may be run on several days. A piece whose history is illegal stops it, and keeps the
-history.
+`python -m tests.storms.night --minutes 30` continues where the last call stopped. What counts is the number of jobs
+and faults, so a night may be run on several days. A piece whose history is illegal stops it, and keeps the history.
 """
 
 import argparse
 import asyncio
+import resource
 import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,8 +21,12 @@ from tests.storms.night_picture import draw
 from tests.storms.places import STORM_PLACES
 from tests.storms.storm import Sample, Storm, StormPlan, StormResult
 
-CALM_EVERY: Final = 4
-"""Every so many pieces, nothing is harmed, so that what grows in a node can be seen."""
+CALM_EVERY: Final = 2
+"""Every few pieces there are no faults, so that growth in a node can be seen. The number of places is odd, so each of
+them has both."""
+
+NODES: Final = 3
+"""So that work goes on while one of them starts and one is frozen."""
 
 
 class Piece(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,6 +36,8 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     calm: bool
     seconds: float
+    processor_seconds: float = 0.0
+    """What the storm, its nodes, clients and servers, and the checker took of the machine."""
     jobs: int
     runs: int
     lines: int
@@ -42,7 +49,7 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True):
     began_at: float
 
 
-def piece_of(result: StormResult, seconds: float, began_at: float) -> Piece:
+def piece_of(result: StormResult, seconds: float, processor_seconds: float, began_at: float) -> Piece:
     """Return what is kept of a storm."""
     found = result.judgement
     return Piece(
@@ -50,6 +57,7 @@ def piece_of(result: StormResult, seconds: float, began_at: float) -> Piece:
         seed=result.plan.seed,
         calm=result.plan.fronts == 0,
         seconds=seconds,
+        processor_seconds=processor_seconds,
         jobs=found.jobs,
         runs=found.runs,
         lines=found.lines,
@@ -85,8 +93,10 @@ def main() -> int:
     """Run pieces until the time is over. Returns 1 once a history is illegal."""
     parser = argparse.ArgumentParser(prog="python -m tests.storms.night", description=__doc__)
     parser.add_argument("--minutes", type=float, default=480.0)
+    parser.add_argument("--pieces", type=int, help="how many at most; 0 only draws")
     parser.add_argument("--piece", type=float, default=90.0, help="seconds of work in a piece")
-    parser.add_argument("--bulk", type=int, default=300)
+    parser.add_argument("--bulk", type=int, default=2000, help="plain jobs that a client adds in one call")
+    parser.add_argument("--fronts", type=int, default=3, help="how many faults are under way at a time")
     parser.add_argument("--folder", type=Path, default=Path("build/night"))
     parser.add_argument("--store", action="append", choices=[*STORM_PLACES])
     parser.add_argument("--picture", type=Path, help="draw the night here")
@@ -94,15 +104,19 @@ def main() -> int:
     file = said.folder / "night.jsonl"
     said.folder.mkdir(parents=True, exist_ok=True)
     end = time.monotonic() + said.minutes * 60
-    while time.monotonic() < end:
-        number = len(pieces_in(file))
+    lived = len(pieces_in(file))
+    last = sys.maxsize if said.pieces is None else lived + said.pieces
+    for number in range(lived, last):
+        if time.monotonic() > end:
+            break
         stores = said.store or [*STORM_PLACES]
         plan = StormPlan(
             stores[number % len(stores)],
             seed=1_000 + number,
             seconds=said.piece,
+            nodes=NODES,
             bulk=said.bulk,
-            fronts=0 if number // len(stores) % CALM_EVERY == 0 else 2,
+            fronts=said.fronts if number % CALM_EVERY else 0,
         )
         if not _lived(plan, said.folder / f"piece-{number}", file):
             return 1
@@ -113,17 +127,33 @@ def main() -> int:
     return 0
 
 
-def _lived(plan: StormPlan, folder: Path, file: Path) -> bool:
-    began = time.time()
-    piece = piece_of(asyncio.run(Storm(plan, folder).rage()), time.time() - began, began)
-    with file.open("ab") as out:
-        out.write(msgspec.json.encode(piece) + b"\n")
-    good = piece.legal and not piece.surprises
-    sys.stdout.write(f"» {plan}: {piece.faults} faults\n{piece.text}\n" + "\n".join(piece.surprises[:2]) + "\n")
-    sys.stdout.flush()
-    if good:
+def _lived(plan: StormPlan, kept: Path, file: Path) -> bool:
+    """Live through a piece, in a folder that is in memory where `TMPDIR` is; it is kept if something is wrong."""
+    began, spent = time.time(), _spent()
+    folder = Path(tempfile.mkdtemp(prefix="shiftwork-night-"))
+    folder.chmod(0o755)  # servers run as the user nobody
+    try:
+        result = asyncio.run(Storm(plan, folder / "piece").rage())
+        piece = piece_of(result, time.time() - began, _spent() - spent, began)
+        with file.open("ab") as out:
+            out.write(msgspec.json.encode(piece) + b"\n")
+        good = piece.legal and not piece.surprises
+        sys.stdout.write(f"» {plan}: {piece.faults} faults\n{piece.text}\n" + "\n".join(piece.surprises[:2]) + "\n")
+        sys.stdout.flush()
+        if not good:
+            shutil.copytree(folder / "piece", kept, dirs_exist_ok=True)
+    except BaseException:
+        shutil.copytree(folder / "piece", kept, dirs_exist_ok=True)
+        raise
+    finally:
         shutil.rmtree(folder)
     return good
+
+
+def _spent() -> float:
+    """Return the processor time of this process and of those that it has waited for."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from shiftwork.history.lines import AnyLine, Began, Ended, Fault, decode
+from shiftwork.history.lines import AnyLine, Began, Ended, Fault, Opened, decode
 
 KILLS: Final = frozenset({"kill", "oom kill"})
 
@@ -21,7 +21,7 @@ class Recovery(NamedTuple):
 
 
 def read_lines(history: Path, *kinds: str) -> Iterator[AnyLine]:
-    """Yield the lines of these kinds of all processes, without decoding the rest of them."""
+    """Yield the lines of these kinds, process by process, without decoding the rest of them."""
     starts = tuple(f'["{kind}",'.encode() for kind in kinds)
     for path in history.glob("*.jsonl"):
         with path.open("rb") as file:
@@ -29,16 +29,28 @@ def read_lines(history: Path, *kinds: str) -> Iterator[AnyLine]:
             yield from (decode(line) for line in whole if line.startswith(starts))
 
 
+class Run(NamedTuple):
+    """A function that was called."""
+
+    at: float
+    pid: int
+    job: str
+    fence: int
+
+
 def recoveries(history: Path) -> list[Recovery]:
     """Return what each kill interrupted, in order of time."""
     faults: list[Fault] = []
-    begun: dict[str, list[Began]] = {}
+    begun: dict[str, list[Run]] = {}
     over: set[tuple[str, int]] = set()
-    for line in read_lines(history, "fault", "began", "ended"):
-        if isinstance(line, Fault) and line.kind in KILLS:
+    pid = 0
+    for line in read_lines(history, "opened", "fault", "began", "ended"):
+        if isinstance(line, Opened):
+            pid = line.pid
+        elif isinstance(line, Fault) and line.kind in KILLS:
             faults.append(line)
         elif isinstance(line, Began):
-            begun.setdefault(line.job, []).append(line)
+            begun.setdefault(line.job, []).append(Run(line.at, pid, line.job, line.fence))
         elif isinstance(line, Ended):
             over.add((line.job, line.fence))
     for runs in begun.values():
@@ -47,7 +59,7 @@ def recoveries(history: Path) -> list[Recovery]:
     return [one for one in found if one is not None]
 
 
-def _recovery(fault: Fault, begun: dict[str, list[Began]], over: set[tuple[str, int]]) -> Recovery | None:
+def _recovery(fault: Fault, begun: dict[str, list[Run]], over: set[tuple[str, int]]) -> Recovery | None:
     victims = {int(pid) for pid in re.findall(r"\d+", fault.what)}
     again: list[float] = []
     for runs in begun.values():
@@ -59,5 +71,5 @@ def _recovery(fault: Fault, begun: dict[str, list[Began]], over: set[tuple[str, 
     return Recovery(fault.at, len(again), max(again)) if again else None
 
 
-def _at(line: Began | Fault) -> float:
+def _at(line: Run | Fault) -> float:
     return line.at

@@ -56,7 +56,7 @@ async def on_valkey(_folder: Path) -> AsyncIterator[StormPlace]:
 
 @asynccontextmanager
 async def on_cluster(_folder: Path) -> AsyncIterator[StormPlace]:
-    """Three nodes without replicas; what is harmed is the one that has the keys."""
+    """Three nodes without replicas; faults hit the one that has the keys."""
     with redis.cluster(_program(), *redis.KILLED) as nodes:
         slot = nodes[0].ask("CLUSTER", "KEYSLOT", FIRST_SLOT)
         owner = nodes[slot * len(nodes) // redis.SLOTS]

@@ -34,7 +34,7 @@ class Drawn:
 
 def read_storm(result: StormResult, folder: Path) -> Drawn:
     """Read what the page needs of a storm's history."""
-    history = folder / f"{result.plan.store}-{result.plan.seed}" / "history"
+    history = folder / f"{result.plan.store}-{result.plan.seed}".replace(" ", "-") / "history"
     faults = [line for line in read_lines(history, "fault") if isinstance(line, Fault)]
     began = [line.at for line in read_lines(history, "began") if isinstance(line, Began)]
     return Drawn(result, sorted(faults, key=lambda fault: fault.at), began, recoveries(history))

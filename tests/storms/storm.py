@@ -8,8 +8,8 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import ExitStack, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -32,9 +32,15 @@ from tests.system.mill import SURPRISE
 
 CHECKOUT: Final = Path(__file__).parents[2]
 OWN_CLOCK: Final = Path(__file__).parent / "programs" / "clock"
+NODES: Final = (
+    ("shiftwork", "run", "tests.storms.programs.shop:app", "--no-web"),
+    ("tests.storms.programs.embedded",),
+)
 RUNNING: Final = re.compile(r" runs \d+ workers? in ")
 GAPS: Final = (0.3, 2.5)
 """How many seconds lie between two faults."""
+RESTART_SECONDS: Final = 5.0
+"""How long after a node that has ended was replaced the next one is."""
 REST_SECONDS: Final = 300.0
 """Within which the system comes to rest once nothing harms it."""
 SAMPLE_SECONDS: Final = 5.0
@@ -107,6 +113,7 @@ class Storm:
         self._notes: Any = None
         self._place: StormPlace | None = None
         self._over = False
+        self._restarted_at = 0.0
         self._until = 0.0
         self._faults = 0
 
@@ -125,19 +132,20 @@ class Storm:
             return []
 
     def start_node(self) -> None:
-        """Start a node with a wall clock of its own, by turns of either version."""
+        """Start a node with a wall clock of its own: by turns a service and a program, each of either version."""
         number = len(self._started)
         clock = self._folder / f"clock-{number}"
         clock.write_bytes(struct.pack("d", 0.0))
         environment = self._environment | {
             "STORM_CLOCK": str(clock),
-            "STORM_VERSION": f"{1 + number % 2}",
+            "STORM_VERSION": f"{1 + number // 2 % 2}",
             "PYTHONPATH": os.pathsep.join([str(OWN_CLOCK), self._environment["PYTHONPATH"]]),
         }
         log = self._folder / f"node-{number}.log"
-        command = [sys.executable, "-m", "shiftwork", "run", "tests.storms.programs.shop:app", "--no-web"]
         with log.open("wb") as out:
-            process = subprocess.Popen(command, cwd=CHECKOUT, env=environment, stdout=out, stderr=out)
+            process = subprocess.Popen(
+                [sys.executable, "-m", *NODES[number % 2]], cwd=CHECKOUT, env=environment, stdout=out, stderr=out
+            )
         self._started.append(process)
         self._clocks[process.pid], self._logs_of[process.pid] = clock, log
 
@@ -171,51 +179,80 @@ class Storm:
     async def rage(self) -> StormResult:
         """Run it to its end."""
         self.history.mkdir(parents=True)
-        async with STORM_PLACES[self._plan.store](self._folder) as place:
-            self._place = place
-            self._environment = {
-                **os.environ,
-                **place.environment,
-                "STORM_STORE": place.url,
-                "SHIFTWORK_HISTORY": str(self.history),
-                "PYTHONPATH": os.pathsep.join([str(CHECKOUT / "src"), str(CHECKOUT)]),
-            }
-            with ExitStack() as stack:
-                self._notes = stack.enter_context((self.history / "storm.jsonl").open("wb"))
-                self._write(
-                    Opened(time.monotonic(), VERSION, "storm", os.getpid(), time.time(), place.url, self._plan.seed)
-                )
-                stack.callback(self._end_all)
-                await self._weather(place)
-                self._write(Expected(time.monotonic(), at_rest=True, until=self._until))
+        async with AsyncExitStack() as stack:
+            await self._open_places(stack)
+            assert self._place is not None
+            self._notes = stack.enter_context((self.history / "storm.jsonl").open("wb"))
+            where, seed = self._place.url, self._plan.seed
+            self._write(Opened(time.monotonic(), VERSION, "storm", os.getpid(), time.time(), where, seed))
+            stack.callback(self._end_all)
+            await self._weather()
+            self._write(Expected(time.monotonic(), at_rest=True, until=self._until))
         return StormResult(self._plan, judge(read_history(self.history)), self._faults, self.samples, self._surprises())
 
-    async def _weather(self, place: StormPlace) -> None:
+    async def _open_places(self, stack: AsyncExitStack) -> None:
+        self._go_to(await stack.enter_async_context(STORM_PLACES[self._plan.store](self._folder)))
+
+    def _go_to(self, place: StormPlace) -> None:
+        """Let whatever is started from now on use this place."""
+        self._place = place
+        self._environment = {
+            **os.environ,
+            **place.environment,
+            "STORM_STORE": place.url,
+            "SHIFTWORK_HISTORY": str(self.history),
+            "PYTHONPATH": os.pathsep.join([str(CHECKOUT / "src"), str(CHECKOUT)]),
+        }
+
+    async def _weather(self) -> None:
+        await self._start_nodes()
+        await self._work("whole", self._plan.seconds)
+        await self._rest()
+        await self._stop_nodes()
+
+    async def _start_nodes(self) -> None:
         for _ in range(self._plan.nodes):
             self.start_node()
-        await self._up()
-        keys = place.environment.get("SHIFTWORK_ENCRYPTION_KEYS", "").split()
-        app, store = WorkerOrchestrator(place.url, encryption_keys=keys), open_store(place.url, keys=keys)
-        await store.open()
-        sampling = asyncio.create_task(self._sample(store))
-        clients = self._clients = [*(self._client(number) for number in range(self._plan.clients)), self._person()]
-        begun = self._folder / "client-0.log"
-        await eventually(lambda: begun.stat().st_size, within=120)
-        fronts = [Faults(self, self._plan.seed * 100 + number) for number in range(self._plan.fronts)]
-        blowing = asyncio.gather(*(self._blow(front) for front in fronts))
-        await asyncio.gather(*(asyncio.to_thread(client.wait) for client in clients))
-        self._over = True
-        await blowing
-        self._keep_up()
-        await self._rest(app, store)
-        sampling.cancel()
-        await store.close()
-        await app.close()
+        await eventually(self.nodes, within=120, failure=self._logs)
+
+    async def _stop_nodes(self) -> None:
         for one in self._started:
             if one.poll() is None:
                 one.terminate()
         for one in self._started:
             await asyncio.to_thread(one.wait, 90)
+
+    async def _work(self, part: str, seconds: float) -> None:
+        """Let clients and a person work for a while, and do harm as long as they do."""
+        self._over = False
+        names = [f"{part}-{number}" for number in range(self._plan.clients)]
+        self._clients = [*(self._client(name, n, part, seconds) for n, name in enumerate(names)), self._person(seconds)]
+        async with self._sampling():
+            begun = self._folder / f"{names[0]}.log"
+            await eventually(lambda: begun.stat().st_size, within=120)
+            fronts = [Faults(self, self._plan.seed * 100 + number) for number in range(self._plan.fronts)]
+            blowing = asyncio.gather(*(self._blow(front) for front in fronts))
+            await asyncio.gather(*(asyncio.to_thread(client.wait) for client in self._clients))
+            self._over = True
+            await blowing
+        self._restarted_at = 0.0
+        self._keep_up()
+
+    @asynccontextmanager
+    async def _sampling(self) -> AsyncIterator[None]:
+        async with self._store() as store:
+            sampling = asyncio.create_task(self._sample(store))
+            yield
+            sampling.cancel()
+
+    @asynccontextmanager
+    async def _store(self) -> AsyncIterator[Store]:
+        """Open the store for the storm itself; it is not recorded."""
+        assert self._place is not None
+        store = open_store(self._place.url, keys=self._place.keys)
+        await eventually(partial(_answered, partial(_opened, store)), within=120)
+        yield store
+        await store.close()
 
     async def _blow(self, front: Faults) -> None:
         """Do one fault after the other, as long as clients add jobs."""
@@ -225,39 +262,43 @@ class Storm:
             self._keep_up()
 
     def _keep_up(self) -> None:
-        while len(self._alive()) < self._plan.nodes:
-            self.start_node()
+        """Start a node for each that has ended, not too often: while the store is away, none can stay."""
+        if time.monotonic() > self._restarted_at + RESTART_SECONDS:
+            self._restarted_at = time.monotonic()
+            while len(self._alive()) < self._plan.nodes:
+                self.start_node()
 
-    def _client(self, number: int) -> "subprocess.Popen[bytes]":
+    def _client(self, name: str, number: int, part: str, seconds: float) -> "subprocess.Popen[bytes]":
         seed, version = self._plan.seed * 100 + number, 1 + number % 2
-        return self._program(f"client-{number}", version, "client", seed, self._plan.seconds, self._plan.bulk)
+        return self._program(name, version, "tests.storms.client", seed, seconds, self._plan.bulk, part)
 
-    def _person(self) -> "subprocess.Popen[bytes]":
-        return self._program("person", 1, "person", self._plan.seed, self._plan.seconds)
+    def _person(self, seconds: float) -> "subprocess.Popen[bytes]":
+        return self._program("person", 1, "tests.storms.person", self._plan.seed, seconds)
 
     def _program(self, name: str, version: int, *words: object) -> "subprocess.Popen[bytes]":
-        command = [sys.executable, "-m", f"tests.storms.{words[0]}", *map(str, words[1:])]
+        command = [sys.executable, "-m", *map(str, words)]
         environment = self._environment | {"STORM_VERSION": f"{version}"}
         with (self._folder / f"{name}.log").open("wb") as log:
             return subprocess.Popen(command, cwd=CHECKOUT, env=environment, stdout=log, stderr=log)
 
-    async def _up(self) -> None:
-        await eventually(self.nodes, within=120, failure=self._logs)
-
-    async def _rest(self, app: WorkerOrchestrator, store: Store) -> None:
-        """Let no schedule fire any more, and wait until no job is left."""
+    async def _rest(self) -> None:
+        """Stop all schedules, and wait until no job is left."""
+        assert self._place is not None
         self._until = time.time() - LATE_SECONDS
+        app = WorkerOrchestrator(self._place.url, encryption_keys=self._place.keys)
 
         async def is_quiet() -> bool:
             for name in ("tick", "after_tick", "five"):
                 await app.reschedule_worker(name, interval_seconds=86_400)
             return True
 
-        async def is_over() -> bool:
-            return not await self._left(store)
+        async with self._sampling(), self._store() as store:
+            for true in (is_quiet, partial(self._is_over, store)):
+                await eventually(partial(_answered, true), within=REST_SECONDS, every=0.5, failure=self._logs)
+        await app.close()
 
-        for true in (is_quiet, is_over):
-            await eventually(partial(_answered, true), within=REST_SECONDS, every=0.5, failure=self._logs)
+    async def _is_over(self, store: Store) -> bool:
+        return not await self._left(store)
 
     async def _left(self, store: Store) -> int:
         pools = (await store.stats(time.time())).pools.values()
@@ -311,6 +352,11 @@ class Storm:
             if one.poll() is None:
                 one.kill()
                 one.wait()
+
+
+async def _opened(store: Store) -> bool:
+    await store.open()
+    return True
 
 
 async def _answered(true: Callable[[], Awaitable[bool]]) -> bool:

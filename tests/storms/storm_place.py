@@ -26,6 +26,7 @@ class StormPlace:
         self.url = url
         self.environment = dict(environment or {})
         """What nodes and clients need besides the URL."""
+        self.keys = self.environment.get("SHIFTWORK_ENCRYPTION_KEYS", "").split()
         self._harms = harms
         self._folders = folders
         self._turn = asyncio.Lock()

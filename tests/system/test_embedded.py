@@ -34,7 +34,7 @@ def test_a_program_runs_its_process_pool(tmp_path: Path, words: tuple[str, ...])
 
 
 def test_a_blocked_event_loop_does_not_cost_the_runs_of_a_process_pool(tmp_path: Path) -> None:
-    """The leases are renewed in a thread, which also tells the processes."""
+    """The leases are renewed in a thread, which also informs the processes."""
     ended = run(tmp_path, "blocking.py")
     assert (ended.returncode, ended.stdout) == (0, "1 run\n"), ended.stderr
 

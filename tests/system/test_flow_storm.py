@@ -117,7 +117,7 @@ async def check_ends(weaver: Mill, *, jobs: int) -> None:
 
 
 def check_steps(receipts: list[list[str]], ends: Ends) -> None:
-    """What a step has returned is what its last run did: no effect came after one that was kept."""
+    """A kept step returned what its last run did: no effect came after it was kept."""
     repeated: Counter[str] = Counter()
     for place, (charged, approval, shipped) in enumerate(receipts):
         assert approval == str(place)

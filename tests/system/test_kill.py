@@ -1,4 +1,4 @@
-"""Processes that die or freeze with jobs in hand: every job completes, and nobody's late word counts."""
+"""Processes that die or freeze with jobs in hand: every job completes, and no late result counts."""
 
 import asyncio
 import os

@@ -25,7 +25,7 @@ async def clockwork(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
     await made.close()
 
 
-async def test_the_death_of_the_leader_moves_the_lead_and_the_schedule_goes_on(clockwork: Mill) -> None:
+async def test_the_death_of_the_leader_moves_the_lead_and_the_schedule_continues(clockwork: Mill) -> None:
     nodes = [clockwork.node() for _ in range(2)]
     for node in nodes:
         await clockwork.up(node)

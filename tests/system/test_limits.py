@@ -108,7 +108,7 @@ async def test_large_payloads_and_results(shared: Mill, name: str) -> None:
     assert [await job.result() for job in ended] == [text[::-1] for text in data]
 
 
-async def test_jobs_that_close_what_is_not_their_own_harm_themselves_only(shared: Mill) -> None:
+async def test_jobs_that_close_what_is_not_their_own_harm_only_themselves(shared: Mill) -> None:
     (node,) = shared.nodes
     jobs = [await shared.module.hang_up.enqueue(number=number) for number in range(2)]
 

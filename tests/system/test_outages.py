@@ -59,7 +59,7 @@ class Office:
         self.jobs: list[Job[Any]] = []
 
     async def open(self, jobs: int) -> None:
-        """Add so many jobs to each pool, and start a node."""
+        """Add this many jobs to each pool, and start a node."""
         module = self.mill.module
         workers = (module.coroutine, module.thread, module.apart, module.apart_async)
         calls = [worker.call(number) for number, worker in enumerate(w for _ in range(jobs) for w in workers)]

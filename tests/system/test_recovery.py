@@ -1,4 +1,4 @@
-"""A node that is killed: its jobs run again without waiting for a lease, and nothing of it goes on."""
+"""A node that is killed: its jobs run again without waiting for a lease, and nothing of it keeps running."""
 
 import os
 import signal

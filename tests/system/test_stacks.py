@@ -1,4 +1,4 @@
-"""What jobs are doing and what they cost, seen from outside: in every kind of pool, also if they can no longer tell."""
+"""What jobs are doing and what they cost, seen from outside: in every kind of pool, even if they no longer respond."""
 
 from contextlib import suppress
 

@@ -1,4 +1,4 @@
-"""SIGTERM under load: what can finish does, the rest is handed back untouched, and nobody is left behind."""
+"""SIGTERM under load: what can finish does, the rest is handed back untouched, and no process is left behind."""
 
 import signal
 

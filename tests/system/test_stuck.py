@@ -54,7 +54,7 @@ async def test_jobs_that_hold_their_process_up_beyond_their_time_are_killed(mill
     assert not node.over
 
 
-async def test_a_killed_node_takes_everybody_with_it_whatever_they_do(mill: Mill) -> None:
+async def test_a_killed_node_takes_all_its_processes_with_it_whatever_they_do(mill: Mill) -> None:
     node = await mill.up(mill.node())
     for holder in HOLDERS:
         await getattr(mill.module, holder).enqueue(number=0, seconds=600)

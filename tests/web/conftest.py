@@ -50,7 +50,7 @@ def as_ours(application: Any) -> Any:
 
 
 class Web:
-    """The shop's web, and whoever asks it."""
+    """The shop's web, and its visitors."""
 
     def __init__(self, app: WorkerOrchestrator, **options: Any) -> None:
         self.app = app
@@ -65,7 +65,7 @@ class Web:
         headers: dict[str, str] | None = None,
         scheme: Literal["http", "https"] = "http",
     ) -> AsyncClient:
-        """Somebody who asks from this address, under this name."""
+        """A visitor from this address, under this name."""
         transport = ASGITransport(app=as_ours(self.api), client=(peer, 4242))
         return AsyncClient(transport=transport, base_url=f"{scheme}://{host}/api/v1/", headers=headers)
 
@@ -75,7 +75,7 @@ class Web:
         return shown
 
     async def get(self, path: str, **query: Any) -> Any:
-        """Ask from this machine; answers with what was answered."""
+        """Send a request from this machine, and return the response."""
         async with self.client() as client:
             response = await client.get(path, params=query or None)  # none: keep those of the path
         assert response.status_code == 200, response.text

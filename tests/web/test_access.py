@@ -21,7 +21,7 @@ def guarded(method: str | None = None) -> Iterator[Route]:
 
 
 async def ask(client: AsyncClient, route: Route, **headers: str) -> int:
-    """Ask for something that does not exist: whoever is let in gets as far as 400, 404 or 200."""
+    """Ask for something that does not exist: an authenticated visitor gets as far as 400, 404 or 200."""
     path = route.path.replace("{", "").replace("}", "").removeprefix("/")
     content = None if route.method == "GET" else b"{}"
     response = await client.request(route.method, path, content=content, headers=JSON | headers)
@@ -135,7 +135,7 @@ async def test_an_operate_token_may_do_everything(web: Web) -> None:
     ],
     ids=str,
 )
-async def test_a_page_of_somebody_elses_changes_nothing(web: Web, headers: dict[str, str]) -> None:
+async def test_a_foreign_page_changes_nothing(web: Web, headers: dict[str, str]) -> None:
     async with web.client() as client:
         for route in ROUTES:
             if route.method == "POST":
@@ -143,14 +143,14 @@ async def test_a_page_of_somebody_elses_changes_nothing(web: Web, headers: dict[
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
-async def test_a_page_of_somebody_elses_keeps_us_not_even_busy(web: Web, site: str) -> None:
+async def test_a_foreign_page_does_not_even_keep_us_busy(web: Web, site: str) -> None:
     async with web.client() as client:
         for route in guarded("GET"):
             assert await ask(client, route, **{"Sec-Fetch-Site": site}) == 403, route.path
         assert (await client.get("http://127.0.0.1:8421/metrics", headers={"Sec-Fetch-Site": site})).status_code == 403
 
 
-async def test_a_form_of_somebody_elses_changes_nothing(web: Web) -> None:
+async def test_a_foreign_form_changes_nothing(web: Web) -> None:
     """Whatever a page can send without asking first is not JSON."""
     async with web.client() as client:
         for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""):
@@ -169,7 +169,7 @@ async def test_our_own_page_changes_things_also_behind_a_proxy(web: Web) -> None
         assert (await client.post("pools/images/resume", json={}, headers=passed_on)).status_code == 200
 
 
-async def test_a_browser_logs_in_shows_what_its_page_was_told_and_logs_out(web: Web) -> None:
+async def test_a_browser_logs_in_returns_its_csrf_token_and_logs_out(web: Web) -> None:
     token = await web.token("ada", "operate")
     async with web.client(**OUTSIDE, scheme="https") as client:
         assert (await client.post("login", json={"token": "sw_0_nonsense"})).status_code == 401

@@ -18,7 +18,7 @@ JOBS: Final = 50_000
 BATCH: Final = 5_000
 MOST_CALLS: Final = 20
 MOST_RECORDS: Final = 5_000
-"""Where no index can tell: dead letters, a part of the payload."""
+"""Where no index helps: dead letters, a part of the payload."""
 A_PAGE: Final = 200
 EVERY: Final = 1_000
 MOST_STEPS: Final = 250_000

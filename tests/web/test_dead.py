@@ -99,7 +99,7 @@ async def test_jobs_are_queued_again_one_after_the_other(web: Web) -> None:
     assert due[0] <= web.app.control.now()
 
 
-async def test_at_a_high_rate_few_calls_say_it(web: Web) -> None:
+async def test_at_a_high_rate_a_few_calls_do_it(web: Web) -> None:
     await _bury(web, *(_dead(number) for number in range(1_000)))
     answer = await _bulk(web, "retry", {}, rate="1000/s")
     assert answer["changed"] == 1_000
@@ -108,7 +108,7 @@ async def test_at_a_high_rate_few_calls_say_it(web: Web) -> None:
     assert max(due) - min(due) == pytest.approx(0.95)
 
 
-async def test_what_was_changed_before_the_store_failed_is_told(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_was_changed_before_the_store_failed_is_reported(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     await _bury(web, *(_dead(number) for number in range(FIRST_PAGE + 30)))
     store = await web.app.control.store.open()
     amend = store.amend

@@ -18,7 +18,7 @@ DEADLINE = 30.0
 
 
 class Listener:
-    """Somebody who reads a stream, piece by piece."""
+    """A client that reads a stream, piece by piece."""
 
     def __init__(self, stream: AsyncIterator[bytes]) -> None:
         self._stream = stream
@@ -44,7 +44,7 @@ def _quickly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live_module, "EVENTS_SECONDS", 0.02)
 
 
-async def test_a_change_made_elsewhere_is_told(open_web: Web) -> None:
+async def test_a_change_made_elsewhere_is_reported(open_web: Web) -> None:
     async with aclosing(open_web.site.live.stream(None)) as stream:
         listener = Listener(stream)
         assert "jobs" in (await listener.next("change"))["topics"]
@@ -53,7 +53,7 @@ async def test_a_change_made_elsewhere_is_told(open_web: Web) -> None:
             pass
 
 
-async def test_an_event_is_told_with_its_number_and_a_listener_that_comes_back_misses_none(web: Web) -> None:
+async def test_an_event_is_reported_with_its_number_and_a_listener_that_comes_back_misses_none(web: Web) -> None:
     await web.app.pause_pool("images")
     async with aclosing(web.site.live.stream(None)) as stream:
         listener = Listener(stream)
@@ -71,7 +71,7 @@ async def test_an_event_is_told_with_its_number_and_a_listener_that_comes_back_m
         assert (await back.next("event"))["name"] == "pool.paused"
 
 
-async def test_the_store_is_read_once_however_many_look_and_not_at_all_when_nobody_does(web: Web) -> None:
+async def test_the_store_is_read_once_for_all_viewers_and_not_at_all_without_any(web: Web) -> None:
     streams = [web.site.live.stream(None) for _ in range(20)]
     for stream in streams:
         await Listener(stream).next("change")
@@ -82,7 +82,7 @@ async def test_the_store_is_read_once_however_many_look_and_not_at_all_when_nobo
     assert not [task for task in asyncio.all_tasks() if task.get_name() == "shiftwork live"]
 
 
-async def test_who_cannot_follow_is_let_go(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_listener_that_cannot_follow_is_dropped(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live_module, "MOST_WAITING_MESSAGES", 5)
     async with aclosing(web.site.live.stream(None)) as stream:
         await anext(stream)
@@ -121,7 +121,7 @@ async def test_whose_token_is_revoked_hears_no_more(web: Web) -> None:
             assert [piece async for piece in stream] == []
 
 
-async def test_who_comes_from_another_store_hears_what_happens_in_this_one(web: Web) -> None:
+async def test_a_listener_from_another_store_hears_what_happens_in_this_one(web: Web) -> None:
     await web.app.pause_pool("images")
     async with aclosing(web.site.live.stream(4_711)) as stream:
         listener = Listener(stream)
@@ -130,7 +130,7 @@ async def test_who_comes_from_another_store_hears_what_happens_in_this_one(web: 
         assert (await listener.next("event"))["name"] == "pool.resumed"
 
 
-async def test_a_stream_goes_on_in_a_store_that_was_emptied(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_stream_continues_in_a_store_that_was_emptied(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(3):
         await web.app.pause_pool("images")
         await web.app.resume_pool("images")
@@ -197,7 +197,7 @@ async def state(listener: Listener, wanted: Callable[[Any], bool]) -> Any:
     return change
 
 
-async def test_a_store_that_stops_replying_is_told_with_its_cause_and_since_when(web: Web) -> None:
+async def test_a_store_that_stops_replying_is_reported_with_its_cause_and_since_when(web: Web) -> None:
     gone = Gone(await web.app.control.store.open())
 
     async def opened() -> Any:
@@ -219,7 +219,7 @@ async def test_a_store_that_stops_replying_is_told_with_its_cause_and_since_when
     await live.close()
 
 
-async def test_a_store_that_hangs_is_told_before_its_call_fails(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_store_that_hangs_is_reported_before_its_call_fails(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(live_module, "STORE_SILENT_SECONDS", 0.1)
     gone = Gone(await web.app.control.store.open())
 

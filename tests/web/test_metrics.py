@@ -389,7 +389,7 @@ def promtool(*what: str, told: str = "") -> "subprocess.CompletedProcess[str]":
     return subprocess.run(["promtool", "check", *what], input=told, text=True, capture_output=True, check=False)
 
 
-async def test_the_page_about_metrics_tells_all_of_them_and_no_others(open_web: Web, checkout: Path) -> None:
+async def test_the_page_about_metrics_shows_all_of_them_and_no_others(open_web: Web, checkout: Path) -> None:
     async with open_web.client() as client:
         told = (await client.get(URL)).text
     known = {line.split()[2] for line in told.splitlines() if line.startswith("# TYPE")}

@@ -167,7 +167,7 @@ async def test_it_works_beside_django(app: WorkerOrchestrator, monkeypatch: pyte
     await inside.close()
 
 
-async def test_the_host_application_says_who_asks(app: WorkerOrchestrator) -> None:
+async def test_the_host_application_names_the_visitor(app: WorkerOrchestrator) -> None:
     def identify(scope: Any) -> Visitor | None:
         user = dict(scope["headers"]).get(b"x-user")
         return None if user is None else Visitor(name=user.decode(), role="operate", via="host")
@@ -184,7 +184,7 @@ async def test_the_host_application_says_who_asks(app: WorkerOrchestrator) -> No
     await inside.close()
 
 
-async def test_the_application_that_mounts_it_may_ask_a_database_who_it_is(app: WorkerOrchestrator) -> None:
+async def test_the_application_that_mounts_it_may_look_up_the_visitor_in_a_database(app: WorkerOrchestrator) -> None:
     async def identify(_scope: Any) -> Visitor | None:
         await asyncio.sleep(0)
         return Visitor(name="ada", role="read", via="host")

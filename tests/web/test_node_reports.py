@@ -1,4 +1,4 @@
-"""What a node reports to the process of its dashboard is what probes and people are told there."""
+"""What a node reports to the process of its dashboard is what probes and people get there."""
 
 import asyncio
 import socket

@@ -62,7 +62,7 @@ async def test_a_pool_shows_its_members_and_its_steps(open_web: Web) -> None:
     assert "pool.bounds" in [event["name"] for event in pool["events"]]
 
 
-async def test_keda_is_told_how_many_workers_are_wanted(open_web: Web) -> None:
+async def test_keda_gets_how_many_slots_are_wanted(open_web: Web) -> None:
     scale = await open_web.get("pools/images/scale")
     assert scale == {"wanted": 1, "current": 1, "queued": 0}
 
@@ -123,7 +123,7 @@ async def test_jobs_are_found_by_status_worker_time_and_payload(web: Web) -> Non
     assert await found(created_after="2999-01-01T00:00:00+01:00") == []
 
 
-async def test_a_search_by_payload_looks_at_a_bounded_number_and_goes_on(
+async def test_a_search_by_payload_looks_at_a_bounded_number_and_continues(
     web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("shiftwork.web.job_search.SEARCH_PAGE", 2)
@@ -230,10 +230,10 @@ async def test_a_signal_that_finds_no_room_is_a_conflict(web: Web, monkeypatch: 
     assert [signal["name"] for signal in (await web.get(f"jobs/{id}"))["signals"]] == ["go"]
 
 
-async def test_a_search_that_no_index_answers_stops_in_time_and_goes_on(
+async def test_a_search_that_no_index_answers_stops_in_time_and_continues(
     web: Web, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every match is told once, also those that were created at the very instant between two stretches of time."""
+    """Every match is listed once, even if it was created at the very instant between two stretches of time."""
     store, now = await web.app.control.store.open(), web.app.control.now()
     ages = [-5.0, 0.0, 1.0, 300.0, 300.0, 301.0, 2_700.0, 2_750.0, 2_999.0, 3_001.0]
     await store.restore([_dead(n, now - age, "needle" if n % 4 else "hay") for n, age in enumerate(ages)], now)
@@ -268,7 +268,7 @@ def _dead(number: int, created: float, error: str) -> JobRecord:
     )
 
 
-async def test_a_job_is_told_whole(open_web: Web) -> None:
+async def test_a_job_is_returned_whole(open_web: Web) -> None:
     job, _ = await open_web.app.control.jobs.enqueue("resize", {"path": "a.png", "width": -1})
     await job.ended(30)
     told = await open_web.get(f"jobs/{job.id}")
@@ -591,7 +591,7 @@ async def test_a_node_is_drained_and_takes_work_again(open_web: Web) -> None:
     assert (await open_web.post(f"nodes/{node['name']}/undrain")).json()["status"] == "serving"
 
 
-async def test_the_stack_of_a_running_job_is_shown_and_that_is_told(open_web: Web) -> None:
+async def test_the_stack_of_a_running_job_is_shown_and_that_is_recorded(open_web: Web) -> None:
     hatch = Hatch()
     worker_of(open_web.app, "resize").function = lambda path, width=1: hatch.wait()
     id = await job_that(open_web)
@@ -609,13 +609,13 @@ async def test_the_stack_of_a_running_job_is_shown_and_that_is_told(open_web: We
 
 
 async def test_what_was_changed_is_seen_at_once(web: Web) -> None:
-    """The overview is shared for a second, but never shown to somebody who has just changed it."""
+    """The overview is shared for a second, but never shown to a visitor who has just changed it."""
     assert (await web.get("overview"))["counts"]["disabled"] == 0
     await web.post("workers/fetch/disable")
     assert (await web.get("overview"))["counts"]["disabled"] == 1
 
 
-async def test_every_change_is_told_with_who_made_it(web: Web) -> None:
+async def test_every_change_is_reported_with_who_made_it(web: Web) -> None:
     token = await web.token("ci", "operate")
     id = await job_that(web)
     changes = {
@@ -677,7 +677,7 @@ async def test_a_question_that_makes_no_sense_is_refused_clearly(web: Web, path:
     assert (told["status"], words in told["detail"]) == (status, True), told
 
 
-async def test_a_wrong_method_is_told_the_right_one(web: Web) -> None:
+async def test_a_wrong_method_gets_the_right_one(web: Web) -> None:
     async with web.client() as client:
         response = await client.put("jobs", json={})
     assert (response.status_code, response.headers["allow"]) == (405, "GET, POST")
@@ -723,7 +723,7 @@ def test_every_error_has_a_status() -> None:
             assert told["detail"] == "why"
 
 
-async def test_what_nobody_foresaw_is_not_told(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_unexpected_error_is_not_shown(web: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     async def broken() -> None:
         message = "the password is hunter2"
         raise RuntimeError(message)

@@ -30,7 +30,7 @@ async def test_they_never_come_out() -> None:
     await app.close()
 
 
-async def test_nobody_finds_out_by_searching() -> None:
+async def test_searching_reveals_nothing() -> None:
     app = WorkerOrchestrator("memory://")
 
     @app.task

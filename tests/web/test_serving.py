@@ -22,7 +22,7 @@ SERVES = re.compile(r" runs \d+ workers? in ")
 
 
 class Process:
-    """A command that goes on."""
+    """A command that keeps running."""
 
     def __init__(self, folder: Path, *arguments: str) -> None:
         self.log = folder / f"{arguments[0]}-{time.monotonic_ns()}.log"

@@ -87,7 +87,7 @@ async def test_a_stale_answer_does_not_hide_that_the_store_fails(monkeypatch: py
         await shared.get()
 
 
-async def test_what_took_long_is_not_told_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_answer_that_took_long_is_not_served_forever(monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = iter([0.0, 0.5, 10.0, 10.5, 20.0, 20.5])
     monkeypatch.setattr("shiftwork.web.shared_answers.time.perf_counter", lambda: next(ticks))
     source = Source()
@@ -112,7 +112,7 @@ async def test_a_change_while_it_is_fetched_is_not_missed() -> None:
     assert [await before, await after, await shared.get()] == [1, 2, 2]
 
 
-async def test_who_gives_up_does_not_take_the_answer_from_others() -> None:
+async def test_a_caller_that_gives_up_does_not_take_the_answer_from_others() -> None:
     source = Source()
     source.gate.clear()
     shared = SharedAnswer(source.fetch, source.clock)
@@ -123,7 +123,7 @@ async def test_who_gives_up_does_not_take_the_answer_from_others() -> None:
     assert (await patient, source.asked) == (1, 1)
 
 
-async def test_a_failure_is_told_and_not_kept() -> None:
+async def test_a_failure_is_returned_and_not_kept() -> None:
     source = Source()
 
     async def fetch() -> int:

@@ -1,4 +1,4 @@
-"""Tokens over HTTP: nobody gets further by one than they came, and the doctor."""
+"""Tokens over HTTP: none gives more rights than its maker has. And the doctor."""
 
 from math import inf
 from typing import Any
@@ -81,7 +81,7 @@ async def test_a_token_made_elsewhere_is_soon_known_and_strangers_do_not_keep_th
     assert looks == 2
 
 
-async def test_the_doctor_tells_what_the_command_does(web: Web) -> None:
+async def test_the_doctor_reports_what_the_command_does(web: Web) -> None:
     told = (await web.post("doctor")).json()
     assert told["findings"]["store"] == "memory"
     assert {"shiftwork", "latency", "clock"} <= told["findings"].keys()

@@ -1,4 +1,4 @@
-"""A job that is added over HTTP continues the trace of whoever asked."""
+"""A job that is added over HTTP continues the trace of its caller."""
 
 import sys
 
@@ -33,7 +33,7 @@ async def _added(web: Web, *headers: tuple[str, str]) -> str | None:
         ([("traceparent", "nonsense")], None),
     ],
 )
-async def test_a_job_carries_the_callers_trace_also_where_nobody_traces(
+async def test_a_job_carries_the_callers_trace_even_without_tracing(
     web: Web, monkeypatch: pytest.MonkeyPatch, headers: list[tuple[str, str]], carried: str | None
 ) -> None:
     monkeypatch.delitem(sys.modules, "opentelemetry.trace")

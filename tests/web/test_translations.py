@@ -24,7 +24,7 @@ from shiftwork.core.observing.event_rows import EventRow, text_of
 from shiftwork.core.options.configs import check_schedule, timing
 from shiftwork.core.schedules.cron import cron_words
 from shiftwork.core.schedules.cron_sentences import PHRASES as CRON_PHRASES
-from shiftwork.core.values.misfits import PHRASES as MISFITS
+from shiftwork.core.values.misfits import MISFIT_PHRASES as MISFITS
 from shiftwork.core.values.misfits import misfit
 from shiftwork.core.workers.state import reason_of
 from shiftwork.errors import ConfigurationError
@@ -41,7 +41,7 @@ MAKERS: Final = {"sentence", "say", "series"}
 NOT_LITERAL: Final = {
     *("sentences", "core/words", "core/schedules/cron_sentences", "core/values/misfits"),
 }
-"""Where templates come from a table, all of which are below."""
+"""Where templates come from a table; all of them are below."""
 FROM_TABLES: Final = {
     *CRON_PHRASES,
     *MISFITS,
@@ -186,7 +186,7 @@ CRON: Final = {
 }
 
 
-def test_schedules_are_said_in_chinese(checkout: Path, tmp_path: Path) -> None:
+def test_schedules_are_worded_in_chinese(checkout: Path, tmp_path: Path) -> None:
     english = [cron_words(cron, "Asia/Shanghai") for cron in CRON]
     schedules = said(checkout, tmp_path, english)
     assert [one.removesuffix("Asia/Shanghai")[:-1] for one in schedules] == list(CRON.values())
@@ -199,14 +199,14 @@ FAULTS: Final = [
 ]
 
 
-def test_several_faults_at_once_are_said_in_chinese(checkout: Path, tmp_path: Path) -> None:
+def test_several_faults_at_once_are_worded_in_chinese(checkout: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError) as faults:
         timing(sentence("a schedule"), {"cron": "0 25 * * *", "timezone": "Shanghai"})
     [several] = said(checkout, tmp_path, [error_text(faults.value)])
     assert several.splitlines() == FAULTS
 
 
-def test_rejections_are_said_in_chinese(checkout: Path, tmp_path: Path) -> None:
+def test_rejections_are_worded_in_chinese(checkout: Path, tmp_path: Path) -> None:
     wrong: list[tuple[Any, Mapping[str, Any]]] = [
         (Annotated[int, Meta(ge=1)], {"value": 0}),
         (Annotated[str, Meta(min_length=1)], {"value": ""}),
@@ -225,7 +225,7 @@ def test_rejections_are_said_in_chinese(checkout: Path, tmp_path: Path) -> None:
         assert not re.search(r"[A-Za-z]{3,}", re.sub(r"`[^`]*`|'[^']*'", "", text)), text
 
 
-def test_a_server_that_cannot_be_reached_is_said_in_chinese(checkout: Path, tmp_path: Path) -> None:
+def test_a_server_that_cannot_be_reached_is_worded_in_chinese(checkout: Path, tmp_path: Path) -> None:
     away = error_text(unreachable(ConnectionRefusedError(), "127.0.0.1:6379"))
     assert said(checkout, tmp_path, [away]) == [
         "无法连接 127.0.0.1:6379 上的服务器：那里没有服务在监听。请启动服务器\uff0c或更正 URL 中的主机和端口。"
@@ -353,6 +353,14 @@ def test_the_words_of_the_pattern_are_used_in_chinese(checkout: Path) -> None:
     assert all(word in sentences for word in ("禁用", "依赖", "阻塞", "调度"))
     readme = (checkout / "README.zh-CN.md").read_text()
     assert all(word in readme for word in ("编排", "优雅关闭"))
+
+
+def test_a_text_that_names_a_button_has_the_words_of_the_button(checkout: Path) -> None:
+    own = (checkout / "ui/src/languages/zh-CN.ts").read_text()
+    buttons = dict(re.findall(r'^  (Older|Newer): "(.+)",$', own, re.MULTILINE))
+    named = re.findall(r'^  ".*; (Older|Newer) continues it\.": "(.+)",$', own, re.MULTILINE)
+    assert len(named) == 2
+    assert [text for button, text in named if buttons[button] not in text] == []
 
 
 GIVEN_UP: Final[Mapping[str, set[str]]] = {

@@ -17,7 +17,7 @@ PATH = "pools/images/what-if"
 
 
 async def remember(web: Web, minutes: int = 66, jobs: int = 60) -> None:
-    """Write a history of a pool with ten slots, of which two are busy."""
+    """Write a history of a pool with ten slots, two of them busy."""
     hours = past(web.app.control.now(), minutes, lambda _: jobs, pool="images", worker="resize")
     await put(await web.app.control.store.open(), hours)
 

@@ -71,7 +71,7 @@ class Alert:
             )
         if secret == "":
             raise ConfigurationError("app.alert: the secret is empty; leave it out to post without a signature")
-        if not callable(format) and format not in FORMATS:
+        if not callable(format) and format not in ALERT_FORMATS:
             message = f'app.alert: format is {format!r}, not "json", "slack" or a function that takes an event'
             raise ConfigurationError(message)
         self._host, self._port, self._tls = parts.hostname or "", parts.port, parts.scheme == "https"
@@ -79,7 +79,7 @@ class Alert:
         self._name = f"{parts.scheme}://{parts.netloc}/" + (f"{first}/…" if (first := _first(parts.path)) else "")
         """The address as it is logged: the rest of the path and the query may hold a secret."""
         self._secret = None if secret is None else key_of(secret)
-        self._format = format if callable(format) else FORMATS[format]
+        self._format = format if callable(format) else ALERT_FORMATS[format]
         self._queue: queue.Queue[tuple[Event, _Message, Future[None]]] = queue.Queue(LONGEST_QUEUE)
         self._thread: threading.Thread | None = None
 
@@ -179,7 +179,7 @@ def key_of(secret: str) -> bytes:
     except binascii.Error:
         key = b""
     if not key:
-        message = f"app.alert: the secret begins with {_PREFIX} and must go on in base64, and it does not"
+        message = f"app.alert: the secret begins with {_PREFIX} and must continue in base64, and it does not"
         raise ConfigurationError(message)
     return key
 
@@ -203,4 +203,4 @@ def _as_slack(event: Event) -> dict[str, Any]:
     return {"text": f"*{event.name}*: {text}"}
 
 
-FORMATS: Final[dict[str, Callable[[Event], Any]]] = {"json": _as_json, "slack": _as_slack}
+ALERT_FORMATS: Final[dict[str, Callable[[Event], Any]]] = {"json": _as_json, "slack": _as_slack}

@@ -21,7 +21,7 @@ from shiftwork.store.protocol import Store
 
 logger: Final = logging.getLogger("shiftwork")
 
-NAME: Final = "deployment"
+DEPLOYMENT_LEASE: Final = "deployment"
 HELD_SECONDS: Final = 15.0
 """How long a process that died while it deployed keeps others from deploying."""
 RENEW_SECONDS: Final = 5.0
@@ -81,7 +81,7 @@ class _DeployLease:
     async def take(self) -> bool:
         """Take or renew the lease. False if another process has it, or may have had it since it was renewed last."""
         asked = monotonic()
-        held = await self._store.hold(NAME, self._holder, 1, HELD_SECONDS, self._now())
+        held = await self._store.hold(DEPLOYMENT_LEASE, self._holder, 1, HELD_SECONDS, self._now())
         if not held or asked > self._held_until:
             return False
         self._held_until = asked + HELD_SECONDS
@@ -105,7 +105,7 @@ class _DeployLease:
     async def end(self) -> None:
         """Let the next process deploy."""
         with suppress(StoreError):  # then others wait until it has run out
-            await self._store.drop(NAME, self._holder)
+            await self._store.drop(DEPLOYMENT_LEASE, self._holder)
 
 
 @asynccontextmanager

@@ -35,7 +35,7 @@ MOST_RUNS: Final = 10_000
 MOST_IDLE_LOOKS: Final = 100
 """How often to look again at once for something that is said to be due, and does not run."""
 A_MOMENT: Final = 1.0
-"""How many seconds later to look again, after so many looks."""
+"""How many seconds later to look again, by the number of looks so far."""
 _NONE: Final[Iterator[None]] = iter(())
 
 

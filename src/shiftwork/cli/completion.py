@@ -10,7 +10,7 @@ from shiftwork.cli.terminal.output import say
 SHELLS: Final = ("bash", "zsh", "fish")
 
 
-HELP: Final = """\
+COMPLETION_HELP: Final = """\
 Print the script that makes a shell complete commands and options.
 
 \b
@@ -20,7 +20,7 @@ fish  shiftwork completion fish > ~/.config/fish/completions/shiftwork.fish
 """
 
 
-@click.command(help=HELP)
+@click.command(help=COMPLETION_HELP)
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:

@@ -125,7 +125,7 @@ class Forkable(Protocol):
     """Something that holds threads, connections or locks."""
 
     def forked(self) -> None:
-        """Begin anew, in a process that was just forked. Only one thread runs."""
+        """Start over, in a process that was just forked. Only one thread runs."""
 
 
 _concerned: Final[WeakSet[Any]] = WeakSet()

@@ -100,7 +100,7 @@ class Definitions:
         self._kept: Published | None = None
 
     def read_again(self) -> None:
-        """Read everything anew the next time."""
+        """Read everything again the next time."""
         self._kept = None
 
     async def workers(self) -> dict[str, WorkerConfig]:

@@ -32,7 +32,7 @@ class Reading(Struct, frozen=True):
     ticks: float
     """Seconds since the machine was started."""
     boot: str
-    """Which start of which machine that was. Ticks of different boots cannot be compared."""
+    """Which machine it was, and since which start. Ticks of different boots cannot be compared."""
 
 
 Anchor = Reading

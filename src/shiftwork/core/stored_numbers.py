@@ -38,6 +38,6 @@ _NO_MORE: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 def with_numbers(text: str, more: Mapping[str, int] = _NO_MORE) -> str:
-    """Return SQL or Lua with a number for each name, of which a store adds `more`. An unknown name is a KeyError."""
+    """Return SQL or Lua with a number for each name; `more` are those of a store. An unknown name is a KeyError."""
     numbers = STORED_NUMBERS | dict(more)
     return _NAME.sub(lambda found: str(numbers[found[0]]), text)

@@ -23,7 +23,7 @@ from typing import Any, Final, Literal, NamedTuple, TextIO
 
 from shiftwork.history.effects import Effect
 from shiftwork.history.gathered import RecordedHistory
-from shiftwork.history.stories import ENDED, Ending, JobStory, Tenure
+from shiftwork.history.stories import FINAL_STATUSES, Ending, JobStory, Tenure
 
 OVER: Final = -1
 """What the register of a job holds that has ended."""
@@ -146,7 +146,7 @@ def _of_queue(history: RecordedHistory, story: JobStory) -> Iterator[Operation]:
             yield _operation(change.effect, "dequeue", story.id, result=_result(change.done))
     for tenure, after in story.successive:
         for ending in tenure.endings:
-            if ending.status in ENDED and ending.possible:
+            if ending.status in FINAL_STATUSES and ending.possible:
                 came_out = ending.accepted or (after is None and _came_out(history, tenure, ending))
                 yield _operation(ending.effect, "dequeue", story.id, result="ok" if came_out else "info")
 
@@ -171,7 +171,7 @@ def _of_register(story: JobStory, unanswered: float | None) -> Iterator[Operatio
     for tenure in story.tenures:
         yield from _claimed(story, tenure, before, unanswered)
         for ending in tenure.endings:
-            left = OVER if ending.status in ENDED else FREE
+            left = OVER if ending.status in FINAL_STATUSES else FREE
             result = _result(ending.accepted)
             yield _operation(ending.effect, "cas", story.id, (tenure.fence, left), result)
         for keeping in tenure.keepings:

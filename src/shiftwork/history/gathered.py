@@ -5,15 +5,26 @@ from contextlib import contextmanager
 from functools import cached_property
 from gc import disable, enable, isenabled
 from math import inf
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 
 from shiftwork.history.effects import Effect, Positions
-from shiftwork.history.intervals import QueuedWait, Stay, stays, waits
+from shiftwork.history.intervals import (
+    ProcessingInterval,
+    QueuedWait,
+    RankedClaim,
+    processing,
+    ranked_claims,
+    ranked_waits,
+    waits,
+)
 from shiftwork.history.lines import BeatArgs, Expected, Fault, Opened, PlaceArgs
 from shiftwork.history.policies import Policies
 from shiftwork.history.stories import JobStory, Tenure
+
+READING_SECONDS: Final = 5.0
+"""Of two such spans, the latest `now` shows what a clock said: a process makes calls more often, or makes none."""
 
 
 class Evidence(Struct, frozen=True, order=True):
@@ -96,7 +107,18 @@ class RecordedHistory:
         self.lines = 0
         self.clocks: tuple[float, float] | None = None
         """The least and the most by which the `now` of a call was ahead of the clock of the lines."""
+        self.stores: list[str] = []
+        """The URL of the store that each file is about, as far as its process knew it."""
+        self._readings: list[dict[int, float]] = []
         self.positions: Positions = Positions(())
+
+    def begin_process(self, name: str) -> dict[str, dict[str, Any]]:
+        """Begin the lines of another process, and return where what it serves is noted."""
+        self.files.append(name)
+        self.defined.append({})
+        self.stores.append("")
+        self._readings.append({})
+        return self.defined[-1]
 
     def close(self) -> None:
         """Give every effect its position: all lines are in."""
@@ -113,15 +135,34 @@ class RecordedHistory:
         """Return by how many seconds the clocks of the processes differed, or were set, in all."""
         return 0.0 if self.clocks is None else self.clocks[1] - self.clocks[0]
 
-    def note_clock(self, ahead: float) -> None:
-        """Note by how much the `now` of a call was ahead of the clock of the lines."""
+    @property
+    def skew(self) -> float:
+        """Return by how many seconds the clocks of the processes differed, or were set, as far as that is certain.
+
+        A `now` is read before its line is written, maybe long before: a call that waited for a store which was away
+        keeps the one with which it was made. So what a clock showed is the most that its process said around a time.
+        """
+        shown = [
+            max(ahead, readings.get(span - 1, ahead)) for readings in self._readings for span, ahead in readings.items()
+        ]
+        return max(shown) - min(shown) if shown else 0.0
+
+    def note_clock(self, at: float, now: float) -> None:
+        """Note the `now` of a call of the process at hand, by the clock of the lines and by its own."""
+        ahead = now - at
         least, most = self.clocks or (ahead, ahead)
         self.clocks = min(least, ahead), max(most, ahead)
+        self.note_reading(at, now)
+
+    def note_reading(self, at: float, now: float) -> None:
+        """Note that the clock of the process at hand has shown this time, or a later one."""
+        readings, span = self._readings[-1], int(at // READING_SECONDS)
+        readings[span] = max(now - at, readings.get(span, -inf))
 
     @cached_property
-    def stays(self) -> dict[str, list[Stay]]:
+    def processing(self) -> dict[str, list[ProcessingInterval]]:
         """When jobs of each worker were certainly processing, by when that was certain first."""
-        return stays(self.stories.values())
+        return processing(self.stories.values())
 
     @cached_property
     def waits(self) -> dict[str, list[QueuedWait]]:
@@ -130,6 +171,16 @@ class RecordedHistory:
         for call in self.all_of("claim"):
             unheard[call.args.pool] = min(unheard.get(call.args.pool, inf), call.effect.since)
         return waits(self.stories.values(), unheard)
+
+    @cached_property
+    def ranked_claims(self) -> dict[tuple[str, str], list[RankedClaim]]:
+        """The claims of jobs whose rank is known, by worker and pool."""
+        return ranked_claims(self.stories.values())
+
+    @cached_property
+    def ranked_waits(self) -> dict[tuple[str, str], list[QueuedWait]]:
+        """The certain waits of jobs whose rank is known, likewise."""
+        return ranked_waits(self.waits)
 
     def ends_of(self, worker: str) -> frozenset[str]:
         """Return how runs of a worker have ended that did not succeed (`EndKind`)."""
@@ -143,6 +194,18 @@ class RecordedHistory:
                 if ending.report is not None:
                     found.setdefault(story.worker, set()).add(ending.report)
         return {worker: frozenset(kinds) for worker, kinds in found.items()}
+
+    @property
+    def may_be_moved(self) -> bool:
+        """Return whether jobs may have come from a store that is not recorded.
+
+        A harness that says that the system came to rest has recorded every store.
+        """
+        return any(self.all_of("restore", "take_over")) and not self.expects_rest
+
+    def store_of(self, effect: Effect) -> str:
+        """Return the URL of the store that a call was made to; empty if it is not known."""
+        return self.stores[effect.asked >> 32]
 
     @property
     def expects_rest(self) -> bool:
@@ -177,7 +240,7 @@ def line_number(file: int, number: int) -> int:
 
 @contextmanager
 def without_collector() -> Iterator[None]:
-    """Look for no cycles among the values of a history, of which there are none: it would take most of the time."""
+    """Do not look for cycles among the values of a history: there are none, and it would take most of the time."""
     was_enabled = isenabled()
     disable()
     try:

@@ -116,9 +116,7 @@ class Gatherer:
     def begin(self, name: str) -> None:
         """Begin a file."""
         self._file += 1
-        self.history.files.append(name)
-        self._defined = {}
-        self.history.defined.append(self._defined)
+        self._defined = self.history.begin_process(name)
 
     def take(self, line: AnyLine, number: int) -> None:
         """Take the next line of the file. Raises `ValueError` if its format is another one."""
@@ -143,6 +141,7 @@ class Gatherer:
             raise ValueError(WRONG_VERSION.format(line.version, VERSION))
         self.end()
         self.history.opened.append(line)
+        self.history.stores[-1] = line.store
 
     def _define(self, line: Defined, _number: int) -> None:
         if line.kind == "worker":
@@ -163,7 +162,7 @@ class Gatherer:
 
     def _began(self, line: Began, number: int) -> None:
         self.history.runs += 1
-        tenure = self._story(line.job, line.worker).tenure(line.fence)
+        tenure = self._story(line.job).tenure(line.fence)
         tenure.begun = (*tenure.begun, RunLine(number, line.at))
 
     def _ended(self, line: Ended, number: int) -> None:
@@ -181,6 +180,8 @@ class Gatherer:
 
     def _expect(self, line: Expected, number: int) -> None:
         self.history.expected = number, line
+        opened = self.history.opened[-1]
+        self.history.note_reading(opened.at, opened.now)  # by the same clock as what it expects
 
     # ── calls ────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -195,7 +196,7 @@ class Gatherer:
         )
         self.history.effects.append(effect)
         if asked.now is not None:
-            self.history.note_clock(asked.now - asked.at)
+            self.history.note_clock(asked.at, asked.now)
         args = _read(asked.args, ARGS[asked.call])
         answer = None if answered is None else _read(answered.answer, ANSWERS[asked.call])
         take = self._of_call.get(asked.call)
@@ -218,7 +219,7 @@ class Gatherer:
         force_setattr(job, "id", story.id if same else job.id)
         for field in ("worker", "pool", "cause"):
             force_setattr(job, field, self._text(getattr(job, field)))
-        story.additions = (*story.additions, Addition(effect, job, created))
+        story.note_addition(Addition(effect, job, created))
 
     def _extend(self, args: ExtendArgs, answer: AddAnswer | None, effect: Effect) -> None:
         done = None if answer is None else answer.added is not None

@@ -13,7 +13,7 @@ from shiftwork.history.effects import Effect
 from shiftwork.history.stories import JobStory, Tenure
 
 
-class Stay(Struct, frozen=True, gc=False):
+class ProcessingInterval(Struct, frozen=True, gc=False):
     """A job was processing under one fence, certainly from `since` to `until`."""
 
     since: float
@@ -29,24 +29,24 @@ class Stay(Struct, frozen=True, gc=False):
         return None if self.tenure.handout is None else self.tenure.handout.effect
 
 
-def stays(stories: Iterable[JobStory]) -> dict[str, list[Stay]]:
-    """Return the certain stays of each worker's jobs."""
-    found: dict[str, list[Stay]] = {}
+def processing(stories: Iterable[JobStory]) -> dict[str, list[ProcessingInterval]]:
+    """Return when jobs were certainly processing, by worker."""
+    found: dict[str, list[ProcessingInterval]] = {}
     for story in stories:
-        for stay in _stays_of(story):
-            found.setdefault(story.worker, []).append(stay)
+        for interval in _processing_of(story):
+            found.setdefault(story.worker, []).append(interval)
     for those in found.values():
-        those.sort(key=lambda stay: stay.since)
+        those.sort(key=lambda interval: interval.since)
     return found
 
 
-def _stays_of(story: JobStory) -> Iterator[Stay]:
+def _processing_of(story: JobStory) -> Iterator[ProcessingInterval]:
     for tenure, after in story.successive:
         if tenure.handout is None:
             continue
         until, ended_by = _certain_end(tenure, after)
         if tenure.until < until:
-            yield Stay(tenure.until, until, story, tenure, ended_by)
+            yield ProcessingInterval(tenure.until, until, story, tenure, ended_by)
 
 
 def _certain_end(tenure: Tenure, after: Tenure | None) -> tuple[float, Effect | None]:
@@ -122,7 +122,7 @@ def _wait(
     story: JobStory, by: Effect, after: Tenure | None, rank: float | None, *, last: float, retrying: bool = False
 ) -> Iterator[QueuedWait]:
     if after is not None and after.handout is not None and after.handout.lost_by is not None:
-        return  # it was lost by a claim that nobody heard of, at any time since
+        return  # it was lost by a claim that went unheard, at any time since
     until = last if after is None else after.since
     if by.until < until:
         yield QueuedWait(by.until, until, story, rank, by, retrying)
@@ -153,3 +153,38 @@ def ranks_of(story: JobStory) -> Iterator[tuple[float | None, float | None]]:
         elif ending is None and tenure.freed < inf:
             rank = None  # it may have ended, and how is not known
         yield handed_out, rank
+
+
+class RankedClaim(Struct, frozen=True, gc=False):
+    """A job that was claimed, with the rank that it had."""
+
+    story: JobStory
+    rank: float
+    effect: Effect
+    instance: str
+
+
+def ranked_claims(stories: Iterable[JobStory]) -> dict[tuple[str, str], list[RankedClaim]]:
+    """Return the claims of jobs whose rank is known, by worker and pool."""
+    found: dict[tuple[str, str], list[RankedClaim]] = {}
+    for story in stories:
+        added = story.added
+        if story.amendments or added is None or len(story.additions_of_itself) > 1:
+            continue
+        those = found.setdefault((story.worker, added.job.pool), [])
+        for tenure, (rank, _) in zip(story.tenures, ranks_of(story), strict=True):
+            if tenure.handout is not None and tenure.handout.lost_by is None and rank is not None:
+                those.append(RankedClaim(story, rank, tenure.handout.effect, tenure.handout.instance))
+    for those in found.values():
+        those.sort(key=lambda claim: claim.effect.since)
+    return found
+
+
+def ranked_waits(waits: Mapping[str, Iterable[QueuedWait]]) -> dict[tuple[str, str], list[QueuedWait]]:
+    """Return the certain waits of jobs whose rank is known, by worker and pool."""
+    found: dict[tuple[str, str], list[QueuedWait]] = {}
+    for worker, those in waits.items():
+        for wait in those:
+            if wait.rank is not None and not wait.retrying and wait.story.added is not None:
+                found.setdefault((worker, wait.story.added.job.pool), []).append(wait)
+    return found

@@ -57,7 +57,7 @@ REFUTATIONS_KEPT: Final = 100
 """How many refutations of one rule are kept: the first of them say what is wrong."""
 
 Report = Callable[[str, int, int], None]
-"""Is told which rule is next, how many are done, and of how many."""
+"""Gets the next rule, how many are done, and how many there are."""
 
 
 class Judgement(Struct, frozen=True):

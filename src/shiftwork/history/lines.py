@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Struct
 
-VERSION: Final = 1
+VERSION: Final = 2
 """The version of this format. A reader rejects others."""
 RECORDING_ENDED: Final = "recording ended"
 """The kind of the `Fault` that is the last line of a process whose disk was full: what it did then is not known."""
@@ -92,13 +92,13 @@ class Failed(HistoryLine, frozen=True, array_like=True, tag="failed", gc=False):
 
 
 class Began(HistoryLine, frozen=True, array_like=True, tag="began", gc=False):
-    """A function is about to be called. Written by the process that calls it, before it decodes the payload."""
+    """A function is about to be called. Written by the process that calls it, before it decodes the payload.
+
+    There is one for each run, so it says only which: the answer to the claim has the rest.
+    """
 
     job: str
     fence: int
-    attempt: int
-    worker: str
-    pid: int
 
 
 class Ended(HistoryLine, frozen=True, array_like=True, tag="ended", gc=False):
@@ -185,21 +185,20 @@ class ClaimedJob(Struct, frozen=True, array_like=True, gc=False):
 
 
 class FinishedJob(Struct, frozen=True, array_like=True, gc=False):
-    """An outcome that is handed to `finish`."""
+    """An outcome that is handed to `finish`. Of a completed job, there is nothing beyond the checksum."""
 
     id: str
     fence: int
     status: str
     attempt: int
     crashes: int
-    run_at: float
-    keeps_rank: bool
     verdict: str
-    report: str | None = None
-    """How the attempt ended, an `EndKind`, if it is kept as one that failed."""
     result: int | None = None
     """A checksum (CRC-32) of the result."""
-    disable_after: int | None = None
+    report: str | None = None
+    """How the attempt ended, an `EndKind`, if it is kept as one that failed."""
+    run_at: float = 0.0
+    keeps_rank: bool = True
     wait: str | None = None
     """The name of the signal that the job waits for."""
 
@@ -211,7 +210,7 @@ class AddArgs(Struct, frozen=True, array_like=True, gc=False):
 
 
 class AddAnswer(Struct, frozen=True, array_like=True, gc=False):
-    """What became of each job: its id, and whether it is new. Of `extend`: None if the parent does not run any more."""
+    """What became of each job: its id, and whether it is new. For `extend`: None if the parent no longer runs."""
 
     added: list[tuple[str, bool]] | None
 

@@ -28,7 +28,7 @@ REPORT_LINES: Final = 20_000
 """After how many lines the progress is reported."""
 
 Progress = Callable[[int, int], None]
-"""Is told how many bytes are read, of how many."""
+"""Gets how many bytes are read, and how many there are."""
 
 
 def history_of(processes: Mapping[str, Iterable[AnyLine]]) -> "RecordedHistory":

@@ -5,14 +5,14 @@ of the time.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 from zlib import crc32
 
 from shiftwork.core.jobs.run_options import run_options_of
 from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.job_changes import Cancel, Change, Discard, Outcome, Requeue
 from shiftwork.core.model.job_parts import Step
-from shiftwork.core.model.jobs import Added, Claimed, JobRecord, NewJob
+from shiftwork.core.model.jobs import Added, Claimed, JobRecord, JobStatus, NewJob
 from shiftwork.history.lines import (
     AddAnswer,
     AddedJob,
@@ -23,6 +23,8 @@ from shiftwork.history.lines import (
     FinishArgs,
     StepArgs,
 )
+
+_COMPLETED: Final = JobStatus.COMPLETED
 
 
 def new_jobs(jobs: Iterable[NewJob]) -> list[AddedJob]:
@@ -68,22 +70,35 @@ def finished(outcomes: Iterable[Outcome]) -> FinishArgs:
     """Return what `finish` is asked."""
     rows: list[Any] = [
         (
-            outcome.id,
-            outcome.fence,
-            outcome.status,
-            outcome.attempt,
-            outcome.crashes,
-            outcome.run_at,
-            outcome.keeps_rank,
-            outcome.verdict,
-            None if outcome.report is None else outcome.report.kind,
-            None if outcome.result is None else crc32(outcome.result),
-            outcome.disable_after,
-            None if outcome.wait is None else outcome.wait.name,
+            one.id,
+            one.fence,
+            "completed",
+            one.attempt,
+            one.crashes,
+            one.verdict,
+            None if (result := one.result) is None else crc32(result),
         )
-        for outcome in outcomes
+        if one.status is _COMPLETED
+        else _not_completed(one)
+        for one in outcomes
     ]
     return FinishArgs(rows)
+
+
+def _not_completed(outcome: Outcome) -> tuple[Any, ...]:
+    return (
+        outcome.id,
+        outcome.fence,
+        outcome.status,
+        outcome.attempt,
+        outcome.crashes,
+        outcome.verdict,
+        None if outcome.result is None else crc32(outcome.result),
+        None if outcome.report is None else outcome.report.kind,
+        outcome.run_at,
+        outcome.keeps_rank,
+        None if outcome.wait is None else outcome.wait.name,
+    )
 
 
 def reaped(jobs: Iterable[JobRecord]) -> ClaimAnswer:

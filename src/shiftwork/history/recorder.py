@@ -87,8 +87,8 @@ class HistoryRecorder:
     def failed(self, number: int, error: BaseException, *, maybe: bool | None = None) -> None:
         """Write that a call has raised. `maybe`: whether it may have happened, if that does not follow from the error.
 
-        Nearly every error may follow an effect: of a store that cannot be reached, or of a caller that was cancelled,
-        nobody knows what the store has done.
+        Nearly every error may follow an effect: if the store cannot be reached, or the caller was cancelled, what the
+        store has done is unknown.
         """
         if maybe is None:
             maybe = not isinstance(error, NEVER_HAPPENED)
@@ -109,9 +109,9 @@ class HistoryRecorder:
     # A run costs a few microseconds in all, so these make no `Began` and `Ended` but the same arrays, and the functions
     # that end in one iteration of the event loop are written together: see `flush`.
 
-    def began(self, job: Claimed, pid: int) -> None:
+    def began(self, job: Claimed) -> None:
         """Write that a function is about to be called for a job."""
-        text = _encode(("began", self._clock(), job.id, job.fence, job.attempt, job.worker, pid)) + b"\n"
+        text = _encode(("began", self._clock(), job.id, job.fence)) + b"\n"
         try:
             self._lines.write(text)
         except ValueError:
@@ -122,8 +122,9 @@ class HistoryRecorder:
 
         It has to be written before anything that follows from it leaves this process.
         """
-        self._ends.append(("ended", self._clock(), job.id, job.fence, kind))
-        return len(self._ends) == 1
+        ends = self._ends
+        ends.append(("ended", self._clock(), job.id, job.fence, kind))
+        return len(ends) == 1
 
     def flush(self) -> None:
         """Write the ends of functions that are noted."""

@@ -16,7 +16,7 @@ from msgspec import Struct
 from shiftwork.history.effects import Effect
 from shiftwork.history.lines import AddedJob
 
-ENDED = frozenset({"completed", "dead", "cancelled"})
+FINAL_STATUSES = frozenset({"completed", "dead", "cancelled"})
 """The statuses of a job that has ended for good."""
 
 
@@ -175,11 +175,26 @@ class JobStory(Struct, gc=False):
     id: str
     worker: str = ""
     additions: tuple[Addition, ...] = ()
-    """Every addition that was answered with this job's id, or that may have made it."""
+    """Every addition that was answered with this job's id, or that may have made it: see `note_addition`."""
+    added: Addition | None = None
+    """The addition that made the job, if it was acknowledged."""
+    additions_of_itself: tuple[Addition, ...] = ()
+    """The additions that made it, or may have."""
     tenures: list[Tenure] | tuple[()] = ()
     """By fence."""
     amendments: tuple[Amendment, ...] = ()
     sendings: list[Sending] | tuple[()] = ()
+
+    def note_addition(self, addition: Addition) -> None:
+        """Take note of an addition that was answered with this job's id, or that may have made it."""
+        self.additions = (*self.additions, addition)
+        if addition.created is not False and addition.job.id == self.id:
+            own = (*self.additions_of_itself, addition)
+            self.additions_of_itself = (
+                self.additions if len(own) == len(self.additions) else own
+            )  # shared: they are many
+            if addition.created and self.added is None:
+                self.added = addition
 
     def tenure(self, fence: int) -> Tenure:
         """Return the tenure with this fence, a new one if there is none yet."""
@@ -196,16 +211,6 @@ class JobStory(Struct, gc=False):
         return zip_longest(self.tenures, self.tenures[1:])
 
     @property
-    def added(self) -> Addition | None:
-        """Return the addition that made the job, if it was acknowledged."""
-        return next((one for one in self.additions if one.created and one.job.id == self.id), None)
-
-    @property
-    def additions_of_itself(self) -> list[Addition]:
-        """Return the additions that made it, or may have."""
-        return [one for one in self.additions if one.created is not False and one.job.id == self.id]
-
-    @property
     def endings(self) -> Iterator[Ending]:
         """Yield the outcomes under all fences that were accepted, or may have been."""
         for tenure in self.tenures:
@@ -216,14 +221,14 @@ class JobStory(Struct, gc=False):
     def may_have_ended(self, by: float) -> bool:
         """Return whether the job may have ended, or been deleted, by this position."""
         expires = self.added is None or self.added.job.expires_at is not None
-        ends = any(ending.status in ENDED and ending.effect.since <= by for ending in self.endings)
+        ends = any(ending.status in FINAL_STATUSES and ending.effect.since <= by for ending in self.endings)
         return expires or ends or any(one.effect.since <= by for one in self.amended("cancel", "discard"))
 
     def has_ended(self, by: float) -> Ending | None:
         """Return an outcome by which the job had certainly ended before this position, and is not requeued since."""
         for tenure in self.tenures:
             ending = tenure.ending
-            if ending is not None and ending.status in ENDED and ending.effect.until < by:
+            if ending is not None and ending.status in FINAL_STATUSES and ending.effect.until < by:
                 again = any(one.effect.until >= ending.effect.since for one in self.amended("requeue", "discard"))
                 anew = any(one.effect.until >= ending.effect.since for one in self.additions_of_itself)
                 return None if again or anew else ending

@@ -23,11 +23,11 @@ BEATS: Final = "renewing leases"
 CLAIMS: Final = "claiming jobs"
 OUTCOMES: Final = "writing outcomes"
 ADDS: Final = "adding jobs"
-STEPS: Final = "keeping steps"
+STEP_WRITES: Final = "keeping steps"
 EVENTS: Final = "recording events"
 PROGRESS: Final = "writing progress"
 TEST: Final = "a test write"
-WRITES: Final = {BEATS, CLAIMS, OUTCOMES, ADDS, STEPS, EVENTS, PROGRESS, TEST}
+WRITES: Final = {BEATS, CLAIMS, OUTCOMES, ADDS, STEP_WRITES, EVENTS, PROGRESS, TEST}
 """The callers that are known to write; all others are duties, which also read."""
 PROOFS: Final = {BEATS, OUTCOMES, ADDS}
 """The calls that certainly write. When one of them succeeds, the store is back for all callers."""

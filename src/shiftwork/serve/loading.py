@@ -27,7 +27,7 @@ _ON_DEPLOY: Final = (
     "Every process of a pool imports the module, on an event loop. What a deployment does once belongs in a function "
     "with @app.on_deploy, which `shiftwork deploy MODULE:NAME` runs."
 )
-PROGRAM: Final = "__shiftwork_main__"
+PROGRAM_NAME: Final = "__shiftwork_main__"
 """The `__name__` of a program in the processes of its pools."""
 
 
@@ -64,7 +64,7 @@ def _from_program(name: str) -> WorkerOrchestrator:
     """Return the orchestrator of the program that started us: its file is run again, but not as `__main__`."""
     path, _, attribute = name.rpartition(":")
     try:
-        found = runpy.run_path(path, run_name=PROGRAM).get(attribute)
+        found = runpy.run_path(path, run_name=PROGRAM_NAME).get(attribute)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's program may raise anything
         raise AppImportError(f"{_inside(path, error)}\n{_GUARD}") from None
     if not isinstance(found, WorkerOrchestrator):

@@ -67,10 +67,10 @@ class Reloader:
                 reported = True
             await asyncio.sleep(FILES_LOOK_SECONDS)
         if not self._stopping:
-            await self._settled()
+            await self._writing_ended()
             logger.info("restarting: %s changed", ", ".join(names))
 
-    async def _settled(self) -> None:
+    async def _writing_ended(self) -> None:
         before: Stamps = {}
         while before != (now := python_files(self._folder)):
             before = now

@@ -22,7 +22,7 @@ from shiftwork.web.listening import Listener
 
 logger: Final = logging.getLogger("shiftwork")
 
-ENTRY: Final = "shiftwork.serve.web_child"
+WEB_CHILD_MODULE: Final = "shiftwork.serve.web_child"
 REPORT_SECONDS: Final = 2.0
 WEB_RESTART_SECONDS: Final = 2.0
 """How long to wait before a process that has failed is started again, the first time. Then twice as long."""
@@ -76,7 +76,7 @@ class WebProcess:
         inherited = [self._listener.socket.fileno(), theirs.fileno()]
         try:
             self._popen = subprocess.Popen(
-                [sys.executable, "-m", ENTRY, *map(str, inherited)],
+                [sys.executable, "-m", WEB_CHILD_MODULE, *map(str, inherited)],
                 pass_fds=inherited,
                 env=child_environment(),
                 stdin=subprocess.DEVNULL,
@@ -105,9 +105,9 @@ class WebProcess:
     def _gone(self) -> None:
         """The connection has ended, so the process ends, or has ended already."""
         if self._popen is not None and self._ending is None:
-            self._ending = self._loop.create_task(self._bury(self._popen), name="shiftwork web process")
+            self._ending = self._loop.create_task(self._await_end(self._popen), name="shiftwork web process")
 
-    async def _bury(self, process: subprocess.Popen[bytes]) -> None:
+    async def _await_end(self, process: subprocess.Popen[bytes]) -> None:
         if self._reporting is not None:
             self._reporting.cancel()
         try:

@@ -63,7 +63,7 @@ def _fewest(
 
     def waited(slots: int) -> list[list[float]]:
         if len(priorities) == 1 and not (retried or limited):
-            return _in_turn(merged, slots, len(jobs))
+            return _in_order(merged, slots, len(jobs))
         one = SimPool(configuration.pools[pool], jobs, configuration, start=scenario.start)
         one.queue.open(slots)
         one.queue.advance(scenario.length)
@@ -85,7 +85,7 @@ def _fewest(
     return high
 
 
-def _in_turn(jobs: Sequence[PoolJob], slots: int, workers: int) -> list[list[float]]:
+def _in_order(jobs: Sequence[PoolJob], slots: int, workers: int) -> list[list[float]]:
     """Return how long jobs wait, by worker, if they start in the order in which they come."""
     free_at = [0.0] * slots
     waits: list[list[float]] = [[] for _ in range(workers)]

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from shiftwork.sim.scenario import Configuration, Scenario, Traffic
 
-PARTS: Final = 24
+SCENARIO_PARTS: Final = 24
 """Into how many parts a scenario is divided to find the busiest one: the hours of a day."""
 BUSIEST_SHARE: Final = 0.9
 """A part that has this share of the busiest part's work belongs to the peak."""
@@ -31,17 +31,17 @@ class Peak(Struct, frozen=True):
 def peak_of(scenario: Scenario, name: str) -> Peak:
     """Return the peak of a configuration."""
     configuration = scenario.configurations[name]
-    part = scenario.length / PARTS
-    work = [_work(configuration, place * part, (place + 1) * part, scenario.length) for place in range(PARTS)]
+    part = scenario.length / SCENARIO_PARTS
+    work = [_work(configuration, place * part, (place + 1) * part, scenario.length) for place in range(SCENARIO_PARTS)]
     busy = [one >= BUSIEST_SHARE * max(work) for one in work]
     first = work.index(max(work))
     while first > 0 and busy[first - 1]:
         first -= 1
     last = first
-    while last + 1 < min(PARTS, first + MOST_PEAK_PARTS) and busy[last + 1]:
+    while last + 1 < min(SCENARIO_PARTS, first + MOST_PEAK_PARTS) and busy[last + 1]:
         last += 1
     begin, end = max(0.0, (first - 0.5) * part), (last + 1) * part
-    jobs = [_jobs(configuration, place * part, (place + 1) * part, scenario.length) for place in range(PARTS)]
+    jobs = [_jobs(configuration, place * part, (place + 1) * part, scenario.length) for place in range(SCENARIO_PARTS)]
     share = sum(n for n, is_busy in zip(jobs, busy, strict=True) if is_busy) / sum(jobs)
     return Peak(part_of(scenario, name, begin, end), share)
 
@@ -49,7 +49,7 @@ def peak_of(scenario: Scenario, name: str) -> Peak:
 def part_of(scenario: Scenario, name: str, begin: float, end: float) -> Scenario:
     """Return the scenario from one time to another, in seconds since its start, with one configuration."""
     configuration = scenario.configurations[name]
-    pieces = round((end - begin) / scenario.length * PARTS * PIECES_A_PART)
+    pieces = round((end - begin) / scenario.length * SCENARIO_PARTS * PIECES_A_PART)
     edges = [begin + (end - begin) * place / pieces for place in range(pieces + 1)]
     workers = {worker: _traffic(traffic, edges, scenario.length) for worker, traffic in configuration.workers.items()}
     return replace(

@@ -213,7 +213,7 @@ class PoolQueue:
         return True
 
     def _first(self, at: float) -> list[tuple[Any, ...]]:
-        """Return the heap of which the first job goes before those of the others, as far as limits let them start."""
+        """Return the heap whose first job goes before those of the others, as far as limits let them start."""
         best = self._queue
         for worker, lane in self.lanes.items():
             if not lane.waiting:

@@ -42,7 +42,7 @@ MOST_FAILING: Final = 0.99
 LISTED: Final = 5
 """How many names a note lists."""
 GUESSED: Final = NodeGroup(cores=8.0, memory=16 * 2**30)
-"""The machine of a system of which no node runs now."""
+"""The machine of a system that has no running node."""
 WORTH_SAYING: Final = 0.01
 """A share of a pool's jobs below this may be left out without a note."""
 

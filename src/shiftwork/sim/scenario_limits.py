@@ -20,7 +20,7 @@ MOST_TABLES: Final = {"nodes": 200, "pools": 500, "workers": 2_000, "targets": 2
 MOST_SIMULATED_NODES: Final = 2_000
 MOST_POOL_SLOTS: Final = 100_000
 """How many slots a pool may have."""
-MOST_ATTEMPTS: Final = 2_000_000
+MOST_SIMULATED_RUNS: Final = 2_000_000
 """How many runs of jobs a configuration may have, with those that are retried."""
 MOST_ATTEMPTS_IN_ALL: Final = 10_000_000
 """How many all configurations may have together: simulating them takes about ten minutes."""
@@ -75,10 +75,10 @@ def _of_configuration(name: str, one: Configuration, load: float) -> Iterator[st
         if slots > MOST_POOL_SLOTS:
             yield f"pool {pool.name!r} has up to {slots:,} slots; at most {MOST_POOL_SLOTS:,} are allowed"
     attempts = _attempts(one, load)
-    if attempts > MOST_ATTEMPTS:
+    if attempts > MOST_SIMULATED_RUNS:
         yield (
-            f"configuration {name!r} has {attempts:,.0f} runs of jobs; at most {MOST_ATTEMPTS:,} are allowed: shorten "
-            "length and arrivals, or lower the load"
+            f"configuration {name!r} has {attempts:,.0f} runs of jobs; at most {MOST_SIMULATED_RUNS:,} are allowed: "
+            "shorten length and arrivals, or lower the load"
         )
 
 

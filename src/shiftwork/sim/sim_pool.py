@@ -129,7 +129,7 @@ class SimPool:
         """
         if (soon and not self.crowded(now)) or self._at_rest(now):
             return None
-        if self._settled(now):
+        if self._cannot_resize(now):
             self._memory = PlanMemory(observed(self._facts(now), self._memory))
             return None
         return self.decide(now)
@@ -153,7 +153,7 @@ class SimPool:
         self._idle_at_look, self._added_at_look = not (queue.busy or queue.depth), queue.added
         return bounds.low == bounds.high or (was_idle and self._idle_at_look and added == queue.added)
 
-    def _settled(self, now: float) -> bool:
+    def _cannot_resize(self, now: float) -> bool:
         """Whether it can neither grow nor shrink, so that the look only sees how busy it is.
 
         It cannot grow if it has its maximum, or more slots than running and queued jobs. It cannot shrink if it has its

@@ -30,7 +30,7 @@ from shiftwork.sim.recorded import (
     sums_of,
 )
 from shiftwork.sim.scenario import Configuration, RunTime, Scenario, Traffic
-from shiftwork.sim.scenario_limits import MOST_ATTEMPTS, refuse_size
+from shiftwork.sim.scenario_limits import MOST_SIMULATED_RUNS, refuse_size
 from shiftwork.sim.simulate import simulate
 from shiftwork.sim.simulated import PoolCourse, Simulated
 
@@ -84,7 +84,7 @@ def pool_day(record: SystemRecord, name: str) -> PoolDay:
         run=run_time(run_seconds / ended if ended else None, run_counts(record.hours).get(name)),
         wait_p95=p95,
         wait_p99=p99,
-        slot_hours=sum(one.workers for one in minutes if one) * MINUTE / HOUR,
+        slot_hours=sum(one.slots for one in minutes if one) * MINUTE / HOUR,
     )
     _refuse_size(sum(day.arrivals), name)
     return day
@@ -187,6 +187,6 @@ def _refuse_size(jobs: int, pool: str) -> None:
             pool=pool,
             n=f"{jobs:,}",
             n2=f"{MOST_DAY_JOBS:,}",
-            n3=f"{MOST_ATTEMPTS:,}",
+            n3=f"{MOST_SIMULATED_RUNS:,}",
         )
         raise HistoryError(message)

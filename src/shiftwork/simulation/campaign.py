@@ -49,7 +49,7 @@ class PlayedSeeds(Struct):
 
 
 def judged_seeds(seeds: Iterable[int], *, jobs: int, size: str | None = None) -> Iterator[JudgedSeed]:
-    """Play these seeds in so many processes, and yield each as it is judged."""
+    """Play these seeds in this many processes, and yield each as it is judged."""
     one = partial(judged, size=size)
     if jobs <= 1:
         yield from map(one, seeds)

@@ -9,7 +9,7 @@ from typing import Any, Final
 from shiftwork.core.model.jobs import JobRecord, JobStatus
 from shiftwork.errors import ShiftworkError
 from shiftwork.history.lines import VERSION, Expected, Opened
-from shiftwork.simulation.episode import SCHEDULES, Episode
+from shiftwork.simulation.episode import SCHEDULE_NAMES, Episode
 from shiftwork.simulation.fault_injection import Faults
 from shiftwork.simulation.ground.ambience import EPOCH, ambience
 from shiftwork.simulation.ground.links import HANDOVER, Handover
@@ -112,7 +112,7 @@ class Rest:
         await asyncio.sleep(self._episode.lease_seconds)
         for worker in sorted(self._timed):
             await self._do(app.disable_worker, worker)
-        for schedule in SCHEDULES:
+        for schedule in SCHEDULE_NAMES:
             await self._do(app.delete_schedule, schedule)
         self.quiet_at = self._world.time.now
         while True:
@@ -157,7 +157,7 @@ class Rest:
 
 @contextmanager
 def _listening() -> Iterator[list[str]]:
-    """Collect what is logged together with a traceback: nobody has foreseen that."""
+    """Collect what is logged together with a traceback: it was unforeseen."""
     logged: list[str] = []
 
     class _Handler(logging.Handler):

@@ -7,7 +7,7 @@ from shiftwork.core.model.jobs import JobPriority
 from shiftwork.core.model.workers import Breaker, Retry
 from shiftwork.simulation.episode import Act, PoolPlan, WorkerPlan
 
-KINDS: Final = ("process", "process", "async", "thread")
+POOL_KINDS: Final = ("process", "process", "async", "thread")
 ACTS: Final[tuple[Act, ...]] = ("task", "task", "task", "timed", "timed", "durable")
 
 
@@ -17,7 +17,7 @@ def draw_pools(chance: Random, *, apart: bool) -> tuple[PoolPlan, ...]:
 
 
 def _pool(chance: Random, number: int, *, apart: bool) -> PoolPlan:
-    kind = chance.choice(KINDS)
+    kind = chance.choice(POOL_KINDS)
     most = chance.choice((1, 2, 3, 5))
     options: dict[str, Any] = {
         "kind": kind,

@@ -30,7 +30,7 @@ CALLS: Final = (
 
 
 def draw_faults(chance: Random, seconds: float, number: int, versions: int) -> tuple[FaultPlan, ...]:
-    """Draw so many faults, in the order of their times: some come together."""
+    """Draw this many faults, in the order of their times: some come together."""
     kinds = chance.choices(list(WEIGHTS), weights=list(WEIGHTS.values()), k=number)
     bad = [chance.uniform(1, seconds) for _ in range(2)]
     faults = [_fault(chance, kind, _time(chance, bad, seconds), versions) for kind in kinds]
@@ -72,6 +72,4 @@ def _fault(chance: Random, kind: FaultKind, at: float, versions: int) -> FaultPl
         case "stop node":
             seconds = chance.choice((0.0, 0.5, 5.0))
             what = "deploy" if versions > 1 and chance.random() < 0.3 else ""
-        case _:
-            pass
     return FaultPlan(at=at, kind=kind, target=chance.randrange(12), seconds=seconds, what=what, callbacks=callbacks)

@@ -7,9 +7,9 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from shiftwork.core.model.jobs import JobPriority
-from shiftwork.simulation.episode import SCHEDULES, JobPlan, OrderKind, OrderPlan, PoolPlan, WorkerPlan, job_id
+from shiftwork.simulation.episode import SCHEDULE_NAMES, JobPlan, OrderKind, OrderPlan, PoolPlan, WorkerPlan, job_id
 
-CHANGES: Final[tuple[OrderKind, ...]] = (
+ORDER_KINDS: Final[tuple[OrderKind, ...]] = (
     *("cancel", "cancel", "requeue", "requeue", "send", "send", "pause", "resume", "disable", "enable", "trigger"),
     *("schedule", "schedule", "unschedule", "reschedule", "wait", "wait"),
 )
@@ -64,14 +64,14 @@ def _schedule(chance: Random, at: float, tasks: list[WorkerPlan]) -> OrderPlan:
     plain = [plan for plan in tasks if plan.act != "durable"]
     job = JobPlan(worker=chance.choice(plain).name, script=chance.choice(("0.01", "0.2", "0.1 fail")))
     return OrderPlan(
-        at=round(at, 3), kind="schedule", about=chance.choice(SCHEDULES), jobs=(job,), every=chance.choice(EVERY)
+        at=round(at, 3), kind="schedule", about=chance.choice(SCHEDULE_NAMES), jobs=(job,), every=chance.choice(EVERY)
     )
 
 
 def _change(
     chance: Random, at: float, workers: tuple[WorkerPlan, ...], pools: tuple[PoolPlan, ...], known: list[str]
 ) -> OrderPlan | None:
-    kind = chance.choice(CHANGES)
+    kind = chance.choice(ORDER_KINDS)
     if kind in ("cancel", "send", "wait"):
         return OrderPlan(at=at, kind=kind, about=chance.choice(known[-10:])) if known else None
     if kind == "requeue":
@@ -84,7 +84,7 @@ def _change(
     if kind == "schedule":
         return _schedule(chance, at, [plan for plan in workers if plan.act in ("task", "plain task")])
     if kind == "unschedule":
-        return OrderPlan(at=at, kind=kind, about=chance.choice(SCHEDULES))
+        return OrderPlan(at=at, kind=kind, about=chance.choice(SCHEDULE_NAMES))
     return OrderPlan(at=at, kind=kind, about=chance.choice(workers).name)
 
 

@@ -11,7 +11,7 @@ from msgspec import Struct
 from shiftwork.simulation.ground.world import Rhythm
 
 Act = Literal["task", "plain task", "timed", "plain timed", "durable"]
-SCHEDULES: Final = ("s1", "s2")
+SCHEDULE_NAMES: Final = ("s1", "s2")
 """The names of stored schedules."""
 Apart = Literal["process", "all"]
 OrderKind = Literal[
@@ -101,7 +101,7 @@ class FaultPlan(Struct, frozen=True, kw_only=True):
     at: float
     kind: FaultKind
     target: int = 0
-    """Which node, machine or client, as far as there are so many."""
+    """Which node, machine or client; counted round if there are fewer."""
     seconds: float = 0.0
     """For how long, or by how much."""
     what: str = ""

@@ -24,7 +24,7 @@ class BrokenPromise(Struct, frozen=True):
     """Something that is wrong."""
 
     rule: str
-    """The rule that is refuted; "surprise" for an error that nobody foresaw, "rest" if there is no end."""
+    """The rule that is refuted; "surprise" for an unforeseen error, "rest" if there is no end."""
     sentence: str
     lines: tuple[str, ...] = ()
     """The lines that show it, each with its place."""

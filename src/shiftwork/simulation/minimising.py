@@ -7,7 +7,7 @@ T = TypeVar("T")
 
 
 def minimised(whole: Sequence[T], fails: Callable[[list[T]], bool]) -> list[T]:
-    """Return a part of what fails that still fails, and of which no single thing can be left out.
+    """Return a part of what fails that still fails, and stops failing if any single thing is left out.
 
     `fails` is asked for parts of the whole; the whole itself is known to fail.
     """

@@ -25,7 +25,7 @@ class Played(Struct, kw_only=True):
     callbacks: int
     """How many callbacks were called."""
     surprises: list[str]
-    """What nobody foresaw: errors that went past everything, and those that were logged with a traceback."""
+    """The unforeseen: errors that went past everything, and those that were logged with a traceback."""
     rested: bool
     """Whether the system came to rest."""
 

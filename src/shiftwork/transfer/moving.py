@@ -40,7 +40,7 @@ ROUNDS: Final = 10
 """How often new jobs are looked for before the source is closed; after that they are looked for once more."""
 MOST_SKEW_SECONDS: Final = 10.0
 """How much the clocks of processes that add jobs may differ: they follow the store's clock."""
-LEASE: Final = "move"
+MOVE_LEASE: Final = "move"
 """The name of the lease that one move at a time holds."""
 LEASE_SECONDS: Final = 10.0
 
@@ -120,7 +120,7 @@ class Move:
         if await self._is_same():
             raise MoveError(f"{self._source.url} cannot move to itself")
         await self._refuse_missing_keys()
-        await self._take_turn()
+        await self._take_lease()
         try:
             departure = await self._begin()
             if key_ids(self._destination):
@@ -134,7 +134,7 @@ class Move:
             counted, arrived, horizon = await self._copy_until_alike()
             return await self._end(departure, counted, arrived, horizon)
         finally:
-            await self._source.drop(LEASE, self._holder)
+            await self._source.drop(MOVE_LEASE, self._holder)
 
     # ── guards ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -156,7 +156,7 @@ class Move:
         await self._destination.drop(self._holder, "destination")
         return not free
 
-    async def _take_turn(self) -> None:
+    async def _take_lease(self) -> None:
         """Wait for the lease: one move at a time. A move that was killed holds it until it ends."""
         deadline = time.monotonic() + LEASE_SECONDS + 1
         while not await self._hold():
@@ -166,7 +166,7 @@ class Move:
 
     async def _hold(self) -> bool:
         now = await self._source.server_time()
-        return await self._source.hold(LEASE, self._holder, 1, LEASE_SECONDS, now)
+        return await self._source.hold(MOVE_LEASE, self._holder, 1, LEASE_SECONDS, now)
 
     async def _begin(self) -> Departure:
         """Record the move in both stores, after checking that it may start."""
@@ -215,7 +215,7 @@ class Move:
                 names = ", ".join(sorted({f"{beat.instance} on {beat.node}" for beat in live}))
                 raise MoveError(f"nodes run on {store.url}: {names}. Stop them, then run this again")
 
-    async def _check_turn(self) -> None:
+    async def _check_lease(self) -> None:
         """Check now and then that the lease is still ours and no node has started."""
         if time.monotonic() - self._checked_at < LEASE_SECONDS / 4:
             return
@@ -289,7 +289,7 @@ class Move:
             if other is None or canonical(other) != canonical(record)
         ]
         if missing:
-            await self._check_turn()
+            await self._check_lease()
             now = await self._destination.server_time()
             await self._destination.restore([record for record, _ in missing], now)
         self._copied += len(missing)
@@ -337,7 +337,7 @@ class Move:
         """Yield all jobs, newest first: jobs added in the meantime come before the first page."""
         after: str | None = None
         while True:
-            await self._check_turn()
+            await self._check_lease()
             page = await store.find(JobFilter(after=after, limit=MOVED_AT_A_TIME, created_after=since))
             if page:
                 yield page

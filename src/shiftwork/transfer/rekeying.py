@@ -1,8 +1,8 @@
 """Encrypting what is stored with the first key of the ring, while nodes run.
 
-Jobs are read in pages, as they are stored; each value that is plain or under another key is encrypted anew, and written
-only where it has not changed since (`Store.rewrite`). So no run, fence or attempt is touched, and an interrupted
-rewrite is continued by starting it again: what is under the first key already is left alone.
+Jobs are read in pages, as they are stored; each value that is plain or under another key is encrypted again, and
+written only where it has not changed since (`Store.rewrite`). So no run, fence or attempt is touched, and an
+interrupted rewrite is continued by starting it again: what is under the first key already is left alone.
 """
 
 from collections import Counter

@@ -52,7 +52,7 @@ class Estimate(Struct, frozen=True, kw_only=True):
     position: int | None = None
     """Its place in the queue of its pool: 1 is the first. None if it is not queued."""
     position_exact: bool = True
-    """Whether so many were counted; otherwise it is about this number."""
+    """Whether exactly this many were counted; otherwise it is about this number."""
     estimate: float | None = None
     """In how many seconds it will start, about; None if that is not known."""
     basis: str | None = None

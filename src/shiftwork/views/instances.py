@@ -98,6 +98,6 @@ def scaling_entry(decision: Decision, seen: PoolLoad) -> dict[str, Any]:
         "target": decision.target,
         "action": decision.action,
         "queue_depth": seen.queue_depth,
-        "busy_workers": seen.busy_workers,
+        "busy_workers": seen.busy_slots,
         "reason": decision.reason,
     }

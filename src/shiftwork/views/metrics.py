@@ -30,14 +30,14 @@ from shiftwork.views.overview import NodeView, Overview, PoolView, WorkerView
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 EDGES: Final = (*(f"{bound:g}" for bound in BOUNDS), "+Inf")
-BREAKER: Final = {"closed": 0.0, "half-open": 1.0, "open": 2.0}
+BREAKER_VALUES: Final = {"closed": 0.0, "half-open": 1.0, "open": 2.0}
 MOST_WORKERS: Final = 200
 """How many workers have metrics of their own: the first ones by name, so that it is always the same ones."""
 MOST_PROBLEM_METRICS: Final = 200
 """How many problems have a metric with their subject: the first ones of `shiftwork status`."""
 MOST_BREAKERS: Final = 200
 """How many breakers have a metric: the first ones by name, and as many others that are not closed."""
-OTHERS: Final = "(others)"
+OTHERS_LABEL: Final = "(others)"
 """The label under which the runs of all further workers are added up, and the subject of further problems."""
 
 Labels = Mapping[str, str]
@@ -198,7 +198,9 @@ def _workers(seen: Overview) -> Iterator[Metric | Histogram]:
     yield from _worker_states(seen.workers[:MOST_WORKERS], seen.at)
     stats = {view.config.name: [view.stats] for view in seen.workers[:MOST_WORKERS]}
     others = [view.stats for view in seen.workers[MOST_WORKERS:]]
-    work = [({"worker": name}, these) for name, these in [*stats.items(), *([(OTHERS, others)] if others else [])]]
+    work = [
+        ({"worker": name}, these) for name, these in [*stats.items(), *([(OTHERS_LABEL, others)] if others else [])]
+    ]
     queued = [(labels, float(sum(one.queued for one in these))) for labels, these in work]
     yield Metric("shiftwork_worker_queued", "gauge", "Jobs that are due and wait for a slot or a gate.", queued)
     running = [(labels, float(sum(one.processing for one in these))) for labels, these in work]
@@ -220,7 +222,7 @@ def _workers(seen: Overview) -> Iterator[Metric | Histogram]:
     longest = _known((labels, _longest_run(these)) for labels, these in work)
     yield Metric("shiftwork_worker_longest_run_seconds", "gauge", "How long the longest run took at least.", longest)
     unlisted: list[Sample] = [({}, float(len(others)))]
-    yield Metric("shiftwork_workers_unlisted", "gauge", f"Workers whose runs count as {OTHERS}.", unlisted)
+    yield Metric("shiftwork_workers_unlisted", "gauge", f"Workers whose runs count as {OTHERS_LABEL}.", unlisted)
 
 
 def _worker_states(views: Sequence[WorkerView], now: float) -> Iterator[Metric]:
@@ -301,7 +303,7 @@ def _state(seen: Overview, nodes: Sequence[NodeView], look_seconds: float) -> It
 def _problems(problems: Sequence[Problem]) -> list[Sample]:
     """Return the first problems by name, and one for all others of the same code and severity: no alert misses them."""
     named = [(one.code, one.subject, one.severity) for one in problems[:MOST_PROBLEM_METRICS]]
-    rest = dict.fromkeys((one.code, OTHERS, one.severity) for one in problems[MOST_PROBLEM_METRICS:])
+    rest = dict.fromkeys((one.code, OTHERS_LABEL, one.severity) for one in problems[MOST_PROBLEM_METRICS:])
     return [
         ({"code": code, "subject": subject, "severity": severity}, 1.0) for code, subject, severity in [*named, *rest]
     ]
@@ -311,7 +313,10 @@ def _breakers(seen: Overview) -> list[Sample]:
     """Return the first breakers by name, and those of the others that are not closed."""
     shown = list(seen.breakers.items())
     tripped = [(name, one) for name, one in shown[MOST_BREAKERS:] if one.state != "closed"]
-    return [({"breaker": name}, BREAKER[one.state]) for name, one in [*shown[:MOST_BREAKERS], *tripped[:MOST_BREAKERS]]]
+    return [
+        ({"breaker": name}, BREAKER_VALUES[one.state])
+        for name, one in [*shown[:MOST_BREAKERS], *tripped[:MOST_BREAKERS]]
+    ]
 
 
 def _line(name: str, labels: Labels, value: float) -> str:

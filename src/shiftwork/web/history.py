@@ -52,7 +52,7 @@ MOST_POINTS: Final = 20_000
 """The most points in one answer, of all pools together: with many pools, a long time has longer steps."""
 MOST_POINTS_KEPT: Final = 200_000
 """The most points in memory, of all pools together: an hour for nearly 300 pools, less for more of them."""
-ANSWERS: Final = 16
+ANSWERS_KEPT: Final = 16
 """How many different answers are kept until the next sample."""
 
 
@@ -161,7 +161,7 @@ class ChartHistory:
             return known[1]
         # A day of a hundred pools takes half a second: too long for the event loop.
         answer = await asyncio.to_thread(_answer, stored, [*track.moments], since=since, step=track.step, pool=pool)
-        if len(self._answers) >= ANSWERS:
+        if len(self._answers) >= ANSWERS_KEPT:
             self._answers.clear()
         self._answers[seconds, pool] = made_of, answer
         return answer
@@ -217,5 +217,9 @@ def series_of(moments: Sequence[Moment], *, step: float, pools: Sequence[str]) -
 
 
 def _one(points: Sequence[Point | None]) -> PoolSeries:
-    names = PoolSeries.__struct_fields__  # a point has the same fields
-    return PoolSeries(**{name: [None if one is None else getattr(one, name) for one in points] for name in names})
+    fields = {name: name for name in PoolSeries.__struct_fields__} | {
+        "workers": "slots"
+    }  # elsewhere a point has the same
+    return PoolSeries(
+        **{name: [None if one is None else getattr(one, field) for one in points] for name, field in fields.items()}
+    )

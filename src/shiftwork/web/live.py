@@ -44,7 +44,7 @@ STREAM_LONGEST_SECONDS: Final = 900.0
 """A stream ends after this time, so that a visitor without a token is authenticated again."""
 MOST_WAITING_MESSAGES: Final = 1_000
 MOST_MISSED: Final = 1_000
-ALL: Final = ("jobs", "workers", "pools", "nodes", "events", "history")
+ALL_TOPICS: Final = ("jobs", "workers", "pools", "nodes", "events", "history")
 
 
 class Change(Struct, frozen=True):
@@ -147,7 +147,7 @@ class Live:
         stream = Stream(after, encode)
         try:
             self._join(stream)
-            stream.put(b"retry: 1000\n\n" + _change(self._watch.change(ALL), encode))
+            stream.put(b"retry: 1000\n\n" + _change(self._watch.change(ALL_TOPICS), encode))
             if after is not None:
                 await self._catch_up(stream, after)
             async with asyncio.timeout(STREAM_LONGEST_SECONDS):

@@ -189,7 +189,7 @@ LEVEL: Final = 1
 LARGE_BYTES: Final = 262_144
 """Compressing more than this takes too long for the event loop."""
 _REFUSED: Final = re.compile(r"q=0(\.0*)?")
-KINDS: Final = ("application/json", "application/problem+json", "text/")
+COMPRESSED_KINDS: Final = ("application/json", "application/problem+json", "text/")
 
 
 def accepts_gzip(request: Request) -> bool:
@@ -209,7 +209,7 @@ async def compressed(request: Request, response: Response) -> Response:
     if isinstance(response, StreamingResponse) or len(response.body) < LEAST_BYTES:
         return response
     kind = response.headers.get("content-type", "")
-    if "content-encoding" in response.headers or not kind.startswith(KINDS):
+    if "content-encoding" in response.headers or not kind.startswith(COMPRESSED_KINDS):
         return response
     response.headers.add_vary_header("Accept-Encoding")
     if not accepts_gzip(request):

@@ -140,7 +140,7 @@ def answer(record: SystemRecord, pool: str, bounds: TriedBounds) -> WhatIfAnswer
 def _real(day: PoolDay, step: float, length: int) -> Course:
     """Return the day as it was, in the steps of the simulation."""
     spans = [_minutes(day, place * step, (place + 1) * step) for place in range(length)]
-    slots = [[one.workers for one in span] for span in spans]
+    slots = [[one.slots for one in span] for span in spans]
     queued = [[one.queued for one in span] for span in spans]
     return Course(
         slots=[sum(span) / len(span) if span else None for span in slots],

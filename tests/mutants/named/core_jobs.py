@@ -113,7 +113,7 @@ CORE_JOBS: Final = table(
         "retry.py",
         "LOSS_LIMIT if run.end.from_outside else CRASH_LIMIT",
         "CRASH_LIMIT",
-        ("tests/core/test_retry.py::test_a_job_whose_process_somebody_else_has_killed_has_to_be_unlucky_ten_times",),
+        ("tests/core/test_retry.py::test_a_job_whose_process_is_killed_from_outside_has_to_be_unlucky_ten_times",),
     ),
     Mutant(
         "a stale outcome is accepted",
@@ -155,7 +155,7 @@ CORE_JOBS: Final = table(
         "transitions.py",
         "        attempt=0,\n",
         "",
-        ("tests/core/test_transitions_by_people.py::test_a_requeued_job_begins_anew",),
+        ("tests/core/test_transitions_by_people.py::test_a_requeued_job_starts_over",),
     ),
     Mutant(
         "a failure releases what needs a success",
@@ -190,7 +190,9 @@ CORE_JOBS: Final = table(
         "needs.py",
         "for step in one.path[:-1]:",
         "for step in one.path[:-2]:",
-        ("tests/app/test_flows.py::test_a_payload_without_a_place_for_the_result_is_dead_in_words_and_stops_nothing",),
+        (
+            "tests/app/test_flows.py::test_a_payload_without_a_place_for_the_result_is_dead_with_a_reason_and_stops_nothing",
+        ),
     ),
     Mutant(
         "a signal is taken twice",

@@ -88,7 +88,7 @@ CORE_RULES: Final = table(
         "workers/admission.py",
         "if other is not None and other.running:",
         "if other is not None and other.running > 1:",
-        ("tests/core/test_admission.py::TestConflicts::test_everything_that_holds_a_job_back_is_told",),
+        ("tests/core/test_admission.py::TestConflicts::test_everything_that_holds_a_job_back_is_reported",),
     ),
     Mutant(
         "a job passes one that waits on a conflict",
@@ -219,8 +219,8 @@ CORE_RULES: Final = table(
     Mutant(
         "a pool shrinks while all are busy",
         "scaling/size.py",
-        "if load.busy_workers >= current:",
-        "if load.busy_workers > current:",
+        "if load.busy_slots >= current:",
+        "if load.busy_slots > current:",
         ("tests/core/test_scaling.py::TestGoingDown::test_the_busy_are_spared",),
     ),
     Mutant(
@@ -233,7 +233,7 @@ CORE_RULES: Final = table(
     Mutant(
         "a pool shrinks to what the queue is now",
         "scaling/size.py",
-        "max(wish.n, load.busy_workers, current - _step(current))",
+        "max(wish.n, load.busy_slots, current - _step(current))",
         "wish.n",
         ("tests/core/test_scaling.py::TestGoingDown::test_the_first_wish_for_less_is_only_remembered",),
     ),

@@ -18,7 +18,7 @@ RUNTIME_CLAIMS: Final = table(
         "claiming/job_claimer.py",
         "known = self._runs.active.keys() | self._prefetched",
         "known = self._prefetched",
-        ("tests/runtime/test_claiming_ahead.py::test_it_is_no_stray_after_a_claim_whose_answer_was_lost",),
+        ("tests/runtime/test_claiming_ahead.py::test_it_is_not_a_stray_after_a_claim_whose_answer_was_lost",),
     ),
     Mutant(
         "a claim that comes after the lease is started",
@@ -100,14 +100,14 @@ RUNTIME_CLAIMS: Final = table(
         "outcomes/outbox.py",
         "                if repeated:\n",
         "                if repeated is None:\n",
-        ("tests/runtime/test_store_faults.py::test_a_worker_that_was_disabled_unheard_is_said_to_be_disabled",),
+        ("tests/runtime/test_store_faults.py::test_a_worker_that_was_disabled_unheard_is_reported_as_disabled",),
     ),
     Mutant(
         "a stale outcome counts as ours",
         "outcomes/outbox.py",
         "if record and record.fence == outcome.fence and record.status is not",
         "if record and record.status is not",
-        ("tests/runtime/test_leases.py::test_a_stale_end_is_refused_and_the_lost_instance_goes_on_under_a_new_name",),
+        ("tests/runtime/test_leases.py::test_a_stale_end_is_refused_and_the_lost_instance_continues_under_a_new_name",),
     ),
     Mutant(
         "a node that stops forgets the batch under way",
@@ -126,8 +126,8 @@ RUNTIME_CLAIMS: Final = table(
     Mutant(
         "a handed back job counts for a breaker",
         "outcomes/breaker_stepper.py",
-        "(report is not None and report.kind in BROKEN)",
-        "report is None or report.kind in BROKEN",
+        "(report is not None and report.kind in FAILURE_KINDS)",
+        "report is None or report.kind in FAILURE_KINDS",
         ("tests/runtime/test_failures.py::test_a_run_that_hands_its_job_back_says_nothing_about_the_breaker",),
     ),
     Mutant(

@@ -77,21 +77,21 @@ RUNTIME_RUNS: Final = table(
         "            if kept.name != name:\n"
         "                await self._fail_again(name, kept)\n"
         "        return None",
-        ("tests/app/test_durable.py::test_a_function_that_goes_on_although_its_step_may_not_be_kept_starts_anew",),
+        ("tests/app/test_durable.py::test_a_function_that_continues_although_its_step_may_not_be_kept_starts_over",),
     ),
     Mutant(
         "a step of another function is taken for this one",
         "context/kept_steps.py",
         "if step.name != name and step.name != failed(name):",
         "if step.name == '':",
-        ("tests/app/test_durable.py::test_steps_that_changed_since_are_refused_in_words_and_run_nothing",),
+        ("tests/app/test_durable.py::test_steps_that_changed_since_are_refused_with_a_reason_and_run_nothing",),
     ),
     Mutant(
         "a stale run goes on to its next step",
         "context/kept_steps.py",
         "        self.is_stale = True\n",
         "        pass\n",
-        ("tests/app/test_durable.py::test_a_stale_run_begins_no_other_step_though_the_function_goes_on",),
+        ("tests/app/test_durable.py::test_a_stale_run_begins_no_other_step_though_the_function_continues",),
     ),
     Mutant(
         "a stale run completes its job",
@@ -113,7 +113,7 @@ RUNTIME_RUNS: Final = table(
         "            await self._keep_failure(*self._failure)",
         "            pass",
         (
-            "tests/app/test_durable.py::test_a_failure_that_no_later_run_could_raise_is_refused_when_the_function_goes_on",
+            "tests/app/test_durable.py::test_a_failure_that_no_later_run_could_raise_is_refused_when_the_function_continues",
         ),
     ),
     Mutant(
@@ -128,7 +128,7 @@ RUNTIME_RUNS: Final = table(
         "context/steps.py",
         "        if now >= until:\n            return await",
         "        if now >= until + 1:\n            return await",
-        ("tests/app/test_durable.py::test_a_wait_that_takes_too_long_raises_and_the_function_may_go_on",),
+        ("tests/app/test_durable.py::test_a_wait_that_takes_too_long_raises_and_the_function_may_continue",),
     ),
     Mutant(
         "the losses of a job are not counted",
@@ -198,7 +198,7 @@ RUNTIME_RUNS: Final = table(
         "a node that resigns while it asks for the lead keeps it",
         "leader/leader.py",
         "        if self._resigned():  # while the store was asked\n"
-        "            await self._store.drop(LEASE, self._node)\n"
+        "            await self._store.drop(LEADER_LEASE, self._node)\n"
         "            return False\n",
         "",
         ("tests/runtime/test_leadership.py::test_a_lease_that_is_granted_after_resigning_is_given_back",),

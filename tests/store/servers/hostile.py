@@ -1,4 +1,4 @@
-"""Traps in a database: what a role can do that has no rights but to create objects in the schema public (hostile.sql).
+"""Traps in a database: what a role can do whose only right is to create objects in the schema public (hostile.sql).
 
 Our statements must never call them, with any search path of the role or the database.
 """

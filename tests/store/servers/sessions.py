@@ -19,7 +19,7 @@ _lock: Final = threading.Lock()
 
 
 class KeptConnection(AsyncConnection[Any]):
-    """A connection that goes on with an idle session, if there is one."""
+    """A connection that continues an idle session, if there is one."""
 
     options: str
 

@@ -18,7 +18,7 @@ class SmallDisk:
         self._filling = folder / "filling"
 
     def fill(self, *, but: int = 0) -> None:
-        """Leave no room but for so many bytes."""
+        """Leave room for only this many bytes."""
         with self._filling.open("wb", buffering=0) as file:
             try:
                 while True:

@@ -24,7 +24,7 @@ AGAIN = Retry(delays=(0.2, 0.5, 1.0))
 
 
 class FailedOnceError(Exception):
-    """A task fails, as it shall."""
+    """A task fails on purpose."""
 
 
 @app.task(pool="quick", keep_completed_seconds=0)

@@ -42,7 +42,7 @@ def every_exception() -> list[BaseException]:
 
 
 class Masked(type):
-    """Its classes do not tell their names."""
+    """Its classes hide their names."""
 
     def __getattribute__(cls, name: str) -> Any:
         if name in {"__name__", "__qualname__", "__module__"}:

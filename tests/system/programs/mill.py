@@ -22,7 +22,7 @@ from shiftwork import WorkerOrchestrator
 
 log = os.open(os.environ["MILL_LOG"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
 gate = Path(os.environ["MILL_LOG"]).with_suffix(".open")
-"""While this file is not there, jobs that wait for it go on."""
+"""While this file is missing, jobs that wait for it continue."""
 
 app = WorkerOrchestrator(os.environ["MILL_STORE"], lease_seconds=float(os.environ.get("MILL_LEASE", "15")))
 app.register_pool("apart", kind="process", min_workers=2, max_workers=2, cpu=0.1)
@@ -46,7 +46,7 @@ def noted(worker: str, number: int) -> Iterator[None]:
 
 @contextmanager
 def alone(worker: str, number: int) -> Iterator[None]:
-    """Nobody who blocks us is running."""
+    """No worker that blocks us is running."""
     lock = os.open(f"{os.environ['MILL_LOG']}.lock", os.O_RDWR | os.O_CREAT, 0o644)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -267,7 +267,7 @@ def hang_up(number: int) -> None:
 
 @app.task(pool="coroutines", max_retries=0, timeout_seconds=None)
 async def babble(number: int) -> None:
-    """Say something to the node that is no message."""
+    """Send the node something that is not a message."""
     note("babble", number, "start")
     for fd in filter(is_socket, range(3, 256)):
         with suppress(OSError):

@@ -610,7 +610,7 @@ const chinese = {
   "Send {name}": "发送 {name}",
   "Sent: {name}": "已发送：{name}",
   "Send the signal {name}": "发送信号 {name}",
-  "The function of this job waits for it, and goes on with this value.": "此任务的函数在等待它，并以此值继续。",
+  "The function of this job waits for it, and continues with this value.": "此任务的函数在等待它，并以此值继续。",
   "Value, in JSON": "值（JSON）",
 
   // ── 载荷表单 ──
@@ -758,8 +758,8 @@ const chinese = {
   "More than {n} new above": "上方有超过 {n} 个新的",
   "{n} {n:job has|jobs have} moved up into this page": "有 {n} 个任务移入了本页",
   "{n} in italics: no longer in this part of the list": "{n} 个斜体行：已不在列表的这一部分",
-  "The search stops after a moment; Older goes on with it.": "搜索会在片刻后停止；点击“较旧”可继续。",
-  "The search stops after a moment; Newer goes on with it.": "搜索会在片刻后停止；点击“较旧”可继续。",
+  "The search stops after a moment; Older continues it.": "搜索会在片刻后停止；点击“较旧”可继续。",
+  "The search stops after a moment; Newer continues it.": "搜索会在片刻后停止；点击“较新”可继续。",
   "Waiting for a person": "等待人工处理",
   "No job waits for a person": "没有任务在等待人工处理",
   "Jobs whose functions wait for a signal appear here.": "函数正在等待信号的任务会出现在这里。",

@@ -62,7 +62,7 @@ export function FlowsPage() {
                   <span>{t("{n} in italics: no longer in this part of the list", { n: page.gone.size })}</span>
                 )}
                 {filtered && page.next_after && (
-                  <span>{t("The search stops after a moment; Older goes on with it.")}</span>
+                  <span>{t("The search stops after a moment; Older continues it.")}</span>
                 )}
                 <Pager pages={pages} next={page.next_after} />
               </div>

@@ -126,8 +126,8 @@ export function JobsPage() {
                 {unindexed(filter) && page.next_after && (
                   <span>
                     {oldest
-                      ? t("The search stops after a moment; Newer goes on with it.")
-                      : t("The search stops after a moment; Older goes on with it.")}
+                      ? t("The search stops after a moment; Newer continues it.")
+                      : t("The search stops after a moment; Older continues it.")}
                   </span>
                 )}
                 <Pager pages={pages} next={page.next_after} oldest={oldest} />

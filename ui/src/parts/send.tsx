@@ -28,7 +28,7 @@ export function SendButton({ id, name }: { id: string; name: string }) {
           close={close}
           submit={() => act.mutate(() => api.sendSignal(id, { name, value: value?.value }), { onSuccess: close })}
         >
-          <p>{t("The function of this job waits for it, and goes on with this value.")}</p>
+          <p>{t("The function of this job waits for it, and continues with this value.")}</p>
           <Labelled label={t("Value, in JSON")}>
             <textarea
               name="value"

@@ -13,13 +13,10 @@ from shiftwork.cli.terminal.output import aside, json_option, say, show_json
 from shiftwork.cli.terminal.typed_values import json_object
 from shiftwork.control.control import Control
 from shiftwork.control.jobs.bulk import Action, Changed, check_rate
-from shiftwork.core.model.jobs import JobStatus
+from shiftwork.core.model.jobs import LIVE, NOT_STARTED, JobStatus
 from shiftwork.core.words import counted
 from shiftwork.errors import JobError, UnknownJobError
 from shiftwork.views.formats import clock_time, iso
-
-WAITING: Final = (JobStatus.WAITING, JobStatus.SCHEDULED, JobStatus.QUEUED, JobStatus.FAILED)
-LIVE: Final = (*WAITING, JobStatus.PROCESSING)
 
 One = Callable[[Control, str, str | None], Awaitable[str]]
 """Changes one job for a reason, and returns what was done, for people."""
@@ -87,7 +84,7 @@ def cancel(
     if flow is not None:
         _whole_flow(source, "cancel", flow, [*ids, waiting, everything, *narrowed.values()], how)
         return
-    statuses = LIVE if everything else WAITING if waiting else None
+    statuses = LIVE if everything else NOT_STARTED if waiting else None
     wanted = _wanted(ids, statuses, narrowed, "--waiting, --all or --flow")
     if wanted is None:
         _each(source, ids, _cancel, how)

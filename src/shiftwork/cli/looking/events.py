@@ -21,7 +21,7 @@ from shiftwork.views.shapes.system import event_row_shape
 FOLLOW_SECONDS: Final = 0.5
 FOLLOW_RETRY_SECONDS: Final = 1.0
 """How soon to try again while the store is away."""
-ALL: Final = 2 * EVENTS_KEPT
+ALL_EVENTS: Final = 2 * EVENTS_KEPT
 """The number of events that a store keeps, of both kinds."""
 _NAME_COLUMNS: Final = 16
 
@@ -50,7 +50,7 @@ class Wanted(Struct, frozen=True, kw_only=True):
 @click.option("--by", metavar="WHO", help="What this person or token did: ada, or ada@host.")
 @click.option("--since", type=instant, metavar="TIME", help="From then on: 2h (ago), or 2026-11-18T10:00, in UTC.")
 @click.option("--until", type=instant, metavar="TIME", help="Before then.")
-@click.option("--limit", type=click.IntRange(1, ALL), default=50, show_default=True)
+@click.option("--limit", type=click.IntRange(1, ALL_EVENTS), default=50, show_default=True)
 @click.option("--after", type=click.IntRange(0), default=0, metavar="SEQ", help="Events with a higher number.")
 @click.option("--follow", "-f", is_flag=True, help="Keep printing new events, until Ctrl-C.")
 @with_source
@@ -97,7 +97,7 @@ async def _follow(control: Control, wanted: Wanted, *, as_json: bool) -> None:
     while True:
         try:
             if seen is None:
-                found = await control.events.newest(wanted.after, wanted.limit if filtered.whole else ALL)
+                found = await control.events.newest(wanted.after, wanted.limit if filtered.whole else ALL_EVENTS)
             else:
                 found = await _newer(control, seen)
         except StoreUnavailableError as error:
@@ -118,8 +118,10 @@ async def _follow(control: Control, wanted: Wanted, *, as_json: bool) -> None:
 
 async def _newer(control: Control, seen: int) -> list[Event]:
     """Return the events after the last one that was seen; all, if the store was emptied and has lost that one."""
-    found = await control.events.newest(max(0, seen - 1), ALL)
-    return [event for event in found if event.seq != seen] if found or not seen else await control.events.newest(0, ALL)
+    found = await control.events.newest(max(0, seen - 1), ALL_EVENTS)
+    if not found and seen:
+        return await control.events.newest(0, ALL_EVENTS)
+    return [event for event in found if event.seq != seen]
 
 
 def _show(row: EventRow, *, as_json: bool) -> None:

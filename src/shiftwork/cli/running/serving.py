@@ -10,7 +10,7 @@ from shiftwork.cli.terminal.typed_values import host_and_port
 from shiftwork.serve.logging import FORMATS, LEVELS
 from shiftwork.serve.service import Web
 
-VARIABLE: Final = "SHIFTWORK_WEB"
+WEB_VARIABLE: Final = "SHIFTWORK_WEB"
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -22,13 +22,13 @@ def address_options(command: Command) -> Command:
             "--host",
             help=(
                 "The address of the dashboard and the API; other machines need a token.  "
-                f"[default: {Web().host}; or {VARIABLE}=HOST:PORT]"
+                f"[default: {Web().host}; or {WEB_VARIABLE}=HOST:PORT]"
             ),
         ),
         click.option(
             "--port",
             type=click.IntRange(0, 65_535),
-            help=f"Their port; 0 takes a free one.  [default: {Web().port}; or {VARIABLE}]",
+            help=f"Their port; 0 takes a free one.  [default: {Web().port}; or {WEB_VARIABLE}]",
         ),
         click.option(
             "--always-token",
@@ -58,12 +58,12 @@ def log_options(command: Command) -> Command:
 
 def web_at(host: str | None, port: int | None, *, always_token: bool) -> Web:
     """Return where the dashboard is served: by the options, and for the rest by the environment."""
-    given = os.environ.get(VARIABLE)
+    given = os.environ.get(WEB_VARIABLE)
     place = Web()
     try:
         default_host, default_port = host_and_port(given) if given else (place.host, place.port)
     except click.BadParameter as error:
-        message = f"{VARIABLE}: {error.message}"
+        message = f"{WEB_VARIABLE}: {error.message}"
         raise click.UsageError(message) from None
     return Web(
         host=default_host if host is None else host,

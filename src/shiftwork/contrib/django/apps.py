@@ -3,14 +3,14 @@
 from django.apps import AppConfig
 from django.core.exceptions import ImproperlyConfigured
 
-from shiftwork.contrib.django.project_app import OURS, import_task_modules
+from shiftwork.contrib.django.project_app import OUR_APP, import_task_modules
 from shiftwork.contrib.django.site_settings import site_settings
 
 
 class ShiftworkConfig(AppConfig):
     """`shiftwork.contrib.django` in `INSTALLED_APPS`."""
 
-    name = OURS
+    name = OUR_APP
     label = "shiftwork"
     verbose_name = "shiftwork"
 

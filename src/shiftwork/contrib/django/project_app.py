@@ -24,7 +24,7 @@ APP_NAME: Final = "shiftwork.contrib.django.project:app"
 """How `shiftwork run` and the processes that it starts name the app."""
 
 
-OURS: Final = "shiftwork.contrib.django"
+OUR_APP: Final = "shiftwork.contrib.django"
 """Our own module `tasks` is the backend of `django.tasks`, and defines none."""
 
 _making: Final = Lock()
@@ -64,7 +64,7 @@ def import_task_modules(names: Iterable[str]) -> None:
     """Import these modules of every installed app that has them. What they raise is not caught."""
     for name in names:
         for config in apps.get_app_configs():
-            if config.name != OURS and module_has_submodule(config.module, name):
+            if config.name != OUR_APP and module_has_submodule(config.module, name):
                 import_module(f"{config.name}.{name}")
 
 

@@ -14,7 +14,7 @@ from django.db import connections
 from django.utils import timezone
 from django.utils.asyncio import async_unsafe
 
-from shiftwork.contrib.django.project_app import OURS, project_app
+from shiftwork.contrib.django.project_app import OUR_APP, project_app
 from shiftwork.contrib.django.site_settings import SETTING, site_settings
 from shiftwork.contrib.django.task_api import (
     BaseTaskBackend,
@@ -114,8 +114,8 @@ class ShiftworkBackend(BaseTaskBackend):
 
     def check(self, **_: Any) -> Iterator[CheckMessage]:
         """Report what would keep tasks of this backend from being run."""
-        if not apps.is_installed(OURS):
-            hint = f"Add {OURS!r} to INSTALLED_APPS."
+        if not apps.is_installed(OUR_APP):
+            hint = f"Add {OUR_APP!r} to INSTALLED_APPS."
             yield Error(
                 f'TASKS["{self.alias}"] uses shiftwork, which is not installed.', hint=hint, id="shiftwork.E004"
             )

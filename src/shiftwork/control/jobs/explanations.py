@@ -84,7 +84,7 @@ class Explanations:
         line.sort(key=lambda one: (one[0].rank, one[0].id))
         places = [position(seen.ahead, seen.stats, record.pool) for record, seen in line]
         ends = [line[0], line[-1]] if len(line) > 1 else line
-        known = [(await self._turn_and_estimate(*one))[1].estimate for one in ends] if estimated else [None]
+        known = [(await self._queued_waits(*one))[1].estimate for one in ends] if estimated else [None]
         seconds = along([place.n for place in places], known[0], known[-1])
         return {
             record.id: Estimate(position=place.n, position_exact=place.exact, estimate=at)
@@ -154,19 +154,19 @@ class Explanations:
             return [pause], no_estimate(None, sentence("its function waits for a signal"))
         [seen] = await self._estimates.look([record])
         if record.status is JobStatus.QUEUED:
-            return await self._turn_and_estimate(record, seen)
+            return await self._queued_waits(record, seen)
         head = Head(record.rank, record.id, record.since)
         waits = explain(record.worker, head, seen.facts, max(seen.now, record.run_at))
         due = pause or self._due(record, seen)
         return [due], await self._estimates.of(record, [due, *waits], seen)
 
-    async def _turn_and_estimate(self, record: JobRecord, seen: QueueFacts) -> tuple[list[Obstacle], Estimate]:
+    async def _queued_waits(self, record: JobRecord, seen: QueueFacts) -> tuple[list[Obstacle], Estimate]:
         """Return what a queued job waits for, and when it starts."""
         waits = explain(record.worker, Head(record.rank, record.id, record.since), seen.facts, seen.now)
         if record.parked:
             waits.insert(0, await self._key_wait(record))
         if not waits:
-            waits = [await self._turn(record, seen)]
+            waits = [await self._jobs_ahead(record, seen)]
         elif _own_ahead(record, seen):
             waits.append(_behind(record, seen))
         return waits, await self._estimates.of(record, waits, seen)
@@ -187,7 +187,7 @@ class Explanations:
         )
         return Obstacle("unserved", record.pool, why)
 
-    async def _turn(self, record: JobRecord, seen: QueueFacts) -> Obstacle:
+    async def _jobs_ahead(self, record: JobRecord, seen: QueueFacts) -> Obstacle:
         """Return which jobs go before one that no gate holds back; or that no process would run it."""
         if any(beat.pool == record.pool and record.worker in beat.workers for beat in seen.beats):
             return _behind(record, seen)

@@ -17,13 +17,13 @@ from shiftwork.control.jobs.jobs import JobHandles
 from shiftwork.control.jobs.known_calls import check_inputs, check_no_circle, check_twins, flow_of, known_jobs
 from shiftwork.control.jobs.submission import Submission
 from shiftwork.core.jobs.flow_drawing import FlowGraph, FlowJob, draw, state_of
-from shiftwork.core.jobs.needs import lost_jobs, stranding_jobs
+from shiftwork.core.jobs.needs import LOST, lost_jobs, stranding_jobs
 from shiftwork.core.jobs.run_options import run_options_of
 from shiftwork.core.jobs.transitions import status_word
 from shiftwork.core.model.flows import FlowMember, FlowRecord
 from shiftwork.core.model.job_changes import Cancel, Change, Requeue
 from shiftwork.core.model.job_parts import Input, Need
-from shiftwork.core.model.jobs import Claimed, JobRecord, JobStatus, NewJob
+from shiftwork.core.model.jobs import LIVE, Claimed, JobRecord, JobStatus, NewJob
 from shiftwork.core.words import counted
 from shiftwork.errors import FlowError, JobStateError, ResultTimeoutError, UnknownFlowError
 from shiftwork.handles.flow import Flow, FlowStatus, child_ids, in_order
@@ -39,8 +39,6 @@ BROKEN_LOOK_SECONDS: Final = 10.0
 """How often a caller that waits for a result checks whether the flow is broken, at the least."""
 MANY_JOBS: Final = 500
 """A flow of more jobs is drawn in a thread: it takes a while, and others must not wait for it."""
-BROKEN: Final = (JobStatus.DEAD, JobStatus.CANCELLED)
-STOPPABLE: Final = (JobStatus.WAITING, JobStatus.SCHEDULED, JobStatus.FAILED, JobStatus.QUEUED, JobStatus.PROCESSING)
 
 
 class FlowCommands:
@@ -171,7 +169,7 @@ class FlowCommands:
         *,
         seconds: float = inf,
     ) -> FlowsPage:
-        """Return the newest flows that match, as far as a search finds them within so many seconds."""
+        """Return the newest flows that match, as far as a search finds them within this many seconds."""
         return await search_flows(await self._access.open(), wanted, behind, limit, seconds)
 
     async def get(self, flow_id: str) -> Flow[Any]:
@@ -254,11 +252,11 @@ class FlowCommands:
 
     async def cancel(self, flow_id: str, *, reason: str | None = None) -> int:
         """Cancel all jobs of a flow that have not ended, and return how many."""
-        return await self._change(flow_id, STOPPABLE, Cancel("its flow was cancelled"), "cancelled", reason)
+        return await self._change(flow_id, LIVE, Cancel("its flow was cancelled"), "cancelled", reason)
 
     async def retry(self, flow_id: str, *, reason: str | None = None) -> int:
         """Queue the dead and cancelled jobs of a flow again, and return how many."""
-        return await self._change(flow_id, BROKEN, Requeue(self._now()), "retried", reason)
+        return await self._change(flow_id, LOST, Requeue(self._now()), "retried", reason)
 
     async def _change(
         self, flow_id: str, statuses: tuple[JobStatus, ...], change: Change, what: str, reason: str | None

@@ -31,7 +31,7 @@ from shiftwork.store.docs import change
 from shiftwork.store.protocol import Store
 from shiftwork.store.schedules import read_index, read_parts
 
-KINDS = (SCHEDULE.name, RESCHEDULED.name, BREAKER.name, GATES.name, SCHEMA, WORKER.name)
+WORKER_KINDS = (SCHEDULE.name, RESCHEDULED.name, BREAKER.name, GATES.name, SCHEMA, WORKER.name)
 """The kinds of records that a worker has. Its definition is erased last, so an interrupted `forget` can be repeated."""
 
 
@@ -276,7 +276,7 @@ def _has_jobs(worker: str, stats: WorkerStats) -> str | None:
 async def erase_worker(store: Store, name: str) -> None:
     """Delete what the store keeps about a worker. Its ended jobs stay, and so do its numbers."""
     await store.take_over([WorkerState(worker=name)], {}, 0)
-    there = {doc.kind: doc for doc in await store.docs(*KINDS) if doc.name == name}
-    for kind in KINDS:
+    there = {doc.kind: doc for doc in await store.docs(*WORKER_KINDS) if doc.name == name}
+    for kind in WORKER_KINDS:
         if kind in there:
             await store.erase([Doc(kind, name, b"", there[kind].version)])

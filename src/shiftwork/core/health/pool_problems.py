@@ -29,7 +29,7 @@ HANG_SECONDS: Final = 2.0
 STUCK_RUNS: Final = 5.0
 """The same as a number of usual runs."""
 UNTIMED_SECONDS: Final = 45.0
-"""The same while it runs a worker of which no run has ever ended."""
+"""The same while it runs a worker none of whose runs has ever ended."""
 
 
 def of_pools(pools: Sequence[PoolFacts], now: float) -> Iterator[Problem]:

@@ -8,12 +8,12 @@ from msgspec import Struct
 from shiftwork.core.observing.pool_stats import Stats
 
 COUNTED_OWN: Final = 50_000
-COUNTED: Final = 10_000
+COUNTED_OTHER: Final = 10_000
 """How many jobs ahead a store counts of the job's own worker, and of each other one. Larger numbers are estimated
 (`estimated_ahead`)."""
 LANES: Final = 30
 """Of how many workers a store counts jobs ahead, beginning with the own and then those that have most."""
-EXACT: Final = 1_000
+EXACT_UP_TO: Final = 1_000
 """Up to this position it is shown as exact; further back it is "about", because other jobs overtake meanwhile."""
 
 
@@ -58,7 +58,7 @@ class Position(Struct, frozen=True):
 
 def most_counted(lane: str, own: Collection[str]) -> int:
     """Return how many jobs of a lane are counted ahead of places of these workers."""
-    return COUNTED_OWN if lane in own else COUNTED
+    return COUNTED_OWN if lane in own else COUNTED_OTHER
 
 
 def ahead_of_each(places: Sequence[QueuePlace], lanes: Sequence[CountedLane]) -> list[Ahead]:
@@ -99,10 +99,10 @@ def position(ahead: Ahead, stats: Stats, pool: str) -> Position:
         queued = sum(stats.workers[worker].queued for worker in ahead.lanes if worker in stats.workers)
         rest = max(0, stats.pools[pool].queued - queued) if pool in stats.pools else 0
         n += round(rest * min(1.0, n / queued)) if queued else 0
-    return Position(n + 1, exact=ahead.exact and ahead.complete and n < EXACT)
+    return Position(n + 1, exact=ahead.exact and ahead.complete and n < EXACT_UP_TO)
 
 
 def parked_position(place: Position, parked: int) -> Position:
     """Return the position of a parked job: those that are parked ahead of it with the same key count, too."""
     n = place.n + parked
-    return Position(n, exact=place.exact and n <= EXACT)
+    return Position(n, exact=place.exact and n <= EXACT_UP_TO)

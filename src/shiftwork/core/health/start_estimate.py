@@ -35,9 +35,9 @@ MOST_EVENTS: Final = 20_000
 """After this many steps it is given up: the gates would hold the job for longer than an estimate is worth."""
 MOST_LOOKS: Final = 30
 """How many looks of the leader are foreseen while a pool grows."""
-LONG: Final = 2.0
-"""A job that has run for so many times as long as usual says nothing about when it ends, but that it is not soon."""
-FULL: Final = 0.95
+LONG_FACTOR: Final = 2.0
+"""A job that has run this many times as long as usual shows only that it does not end soon."""
+FULL_SHARE: Final = 0.95
 """A pool that jobs with a head start keep busier than this has no slot left for others that could be foreseen."""
 
 
@@ -68,7 +68,7 @@ class Line(Struct, frozen=True, kw_only=True):
         began = self.newest_at
         if not self.running or began is None or self.run_seconds is None:
             return None
-        return now - began if now - began > LONG * self.run_seconds + PLAN_SECONDS else None
+        return now - began if now - began > LONG_FACTOR * self.run_seconds + PLAN_SECONDS else None
 
 
 class Overtaking(Struct, frozen=True):
@@ -97,7 +97,7 @@ class QueueAhead(Struct, frozen=True, kw_only=True):
 
 
 def unknown_runs(queue: QueueAhead) -> list[str]:
-    """Return the workers of which jobs go first although nothing is known about how long they run."""
+    """Return the workers whose jobs go first although nothing is known about how long they run."""
     lines = [line for line in (queue.mine, *queue.others) if line.opens_at < inf and line.ahead]
     return sorted({line.worker for line in lines if line.run_seconds is None})
 
@@ -106,7 +106,7 @@ def starts_in(queue: QueueAhead) -> float | None:
     """Return in how many seconds the job starts; None if that cannot be said."""
     if queue.mine.opens_at == inf or unknown_runs(queue):
         return None
-    if queue.slots[-1][1] <= 0 or sum(one.slots for one in queue.overtaking) >= FULL * queue.slots[-1][1]:
+    if queue.slots[-1][1] <= 0 or sum(one.slots for one in queue.overtaking) >= FULL_SHARE * queue.slots[-1][1]:
         return None
     return _Forward(queue).run()
 
@@ -259,7 +259,7 @@ class _Forward:
         """Return how much longer a run counts, because jobs that overtake take some of the slots."""
         slots = [n for at, n in self._queue.slots if at <= now][-1]
         taken = sum(one.slots for one in self._queue.overtaking if now < one.until)
-        return slots / (slots - min(taken, FULL * slots)) if taken and slots else 1.0
+        return slots / (slots - min(taken, FULL_SHARE * slots)) if taken and slots else 1.0
 
 
 def _left(line: Line, running: int, now: float) -> list[float]:
@@ -271,12 +271,12 @@ def _left(line: Line, running: int, now: float) -> list[float]:
         return [rest(usual, eldest)] * running
     ages = [eldest + (newest - eldest) * number / (running - 1) for number in range(running)]
     evenly = [usual * number / running for number in range(1, running + 1)]
-    return [left if age <= LONG * usual else rest(usual, age) for left, age in zip(evenly, ages, strict=True)]
+    return [left if age <= LONG_FACTOR * usual else rest(usual, age) for left, age in zip(evenly, ages, strict=True)]
 
 
 def rest(usual: float, ran: float) -> float:
     """Return how long a job still runs that has run for so long. One that has run for long will run for longer."""
-    return max(usual - ran / 2, ran - usual) if ran < LONG * usual else ran / 2
+    return max(usual - ran / 2, ran - usual) if ran < LONG_FACTOR * usual else ran / 2
 
 
 # ── what it is made from ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -291,11 +291,11 @@ def growing_slots(pool: PoolConfig, bounds: Bounds, load: PoolLoad, now: float) 
     found, memory, left = [(now, load.current)], Memory(), float(load.depth)
     work, shut = load.demand.queued_seconds, load.queue_depth - load.depth
     mean = work / load.depth if work and load.depth else None
-    jobs = load.busy_workers + (load.queue_depth if load.startable is None else load.startable)
+    jobs = load.busy_slots + (load.queue_depth if load.startable is None else load.startable)
     for look in range(1, MOST_LOOKS + 1):
         current, depth = found[-1][1], int(left)
         busy = min(current, jobs)
-        seen = replace(load, queue_depth=depth + shut, busy_workers=busy, current=current, open=depth)
+        seen = replace(load, queue_depth=depth + shut, busy_slots=busy, current=current, open=depth)
         seen = replace(seen, startable=min(depth, jobs - busy))
         decision = decide(pool, seen, memory, now=now + look * PLAN_SECONDS, bounds=bounds)
         memory, target = decision.memory, min(decision.target, bounds.high)

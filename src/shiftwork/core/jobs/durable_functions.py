@@ -127,7 +127,7 @@ def next_steps(steps: Sequence[Step], after: int) -> StepPage:
 
 
 def seen_parts(job: JobRecord, steps: int = SHOWN_STEPS, signals: int = SIGNALS.number) -> SeenParts:
-    """Return what people see of a whole job: its newest steps and its first signals, at most so many of each."""
+    """Return what people see of a whole job: its newest steps and its first signals, at most this many of each."""
     return SeenParts(
         steps=[
             SeenStep(

@@ -134,7 +134,7 @@ def stranding_jobs(job: JobRecord) -> list[str]:
 
 # ── results in a payload ─────────────────────────────────────────────────────────────────────────────────────────────
 
-NOTHING: Final = msgpack.encode(None)
+NO_RESULT: Final = msgpack.encode(None)
 
 
 def insert(payload: bytes, inputs: Sequence[Input], results: Mapping[str, bytes | None]) -> bytes:
@@ -144,5 +144,5 @@ def insert(payload: bytes, inputs: Sequence[Input], results: Mapping[str, bytes 
         place: Any = whole
         for step in one.path[:-1]:
             place = place[step]
-        place[one.path[-1]] = Raw(revealed(results.get(one.job) or NOTHING))
+        place[one.path[-1]] = Raw(revealed(results.get(one.job) or NO_RESULT))
     return msgpack.encode(whole)

@@ -27,10 +27,6 @@ if TYPE_CHECKING:
 SECONDS_A_DAY: Final = 86_400.0
 
 
-LIVE: Final = ("scheduled", "failed", "waiting", "queued", "processing")
-"""The statuses of a job that still has something to do."""
-
-
 class JobPriority(IntEnum):
     """How much of a head start a job has. Old low-priority work still overtakes new high-priority work."""
 
@@ -66,6 +62,11 @@ class JobStatus(StrEnum):
         """Return the status of a job that only time holds back: queued once it is due, scheduled before."""
         return _QUEUED if run_at <= now else _SCHEDULED
 
+
+NOT_STARTED: Final = (JobStatus.WAITING, JobStatus.SCHEDULED, JobStatus.QUEUED, JobStatus.FAILED)
+"""The statuses of a job that waits for its next run."""
+LIVE: Final = (*NOT_STARTED, JobStatus.PROCESSING)
+"""The statuses of a job that still has something to do."""
 
 # Python 3.11 takes longer to find a member of an enum than to call a function.
 _QUEUED, _SCHEDULED = JobStatus.QUEUED, JobStatus.SCHEDULED
@@ -368,7 +369,7 @@ class Rewrite(Struct, frozen=True):
 
 
 def begun(job: JobRecord, size: int) -> JobRecord:
-    """Return the job as lists have it: with no more than so many bytes of its payload and its result."""
+    """Return the job as lists have it: with at most this many bytes of its payload and its result."""
     result = job.result
     return replace(
         job,

@@ -76,7 +76,7 @@ class EventRow(Struct):
 
 
 class EventRows:
-    """At most so many rows, made from events, the newest first."""
+    """At most this many rows, made from events, the newest first."""
 
     def __init__(self, limit: int) -> None:
         self._rows: list[EventRow] = []

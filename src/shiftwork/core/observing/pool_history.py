@@ -64,7 +64,7 @@ class Point(Struct, frozen=True, array_like=True):
 
     queued: int
     processing: int
-    workers: int
+    slots: int
     wanted: int
     oldest_wait: float | None = None
     completed: int | None = None
@@ -220,7 +220,7 @@ def _rounded(seconds: float | None) -> float | None:
 
 
 def appended(hour: Hour, sample: Sample, before: Before | None, after: Before) -> Hour:
-    """Return the hour with one more moment, of which the busiest pools and workers are kept."""
+    """Return the hour with one more moment, in which the busiest pools and workers are kept."""
     last = moment(sample, before, step=MINUTE)
     names = sorted(last.pools, key=lambda name: (_bustle(last.pools[name]), name), reverse=True)[:MOST_POOLS]
     kept = Moment(last.at, {name: last.pools[name] for name in names})
@@ -294,7 +294,7 @@ def _share(point: Point, part: int, parts: int) -> Point:
     return Point(
         point.queued,
         point.processing,
-        point.workers,
+        point.slots,
         point.wanted,
         point.oldest_wait,
         share(point.completed),
@@ -328,7 +328,7 @@ def _sum(points: Sequence[Point]) -> Point:
     return Point(
         last.queued,
         last.processing,
-        last.workers,
+        last.slots,
         last.wanted,
         last.oldest_wait,
         _total([point.completed for point in points]),

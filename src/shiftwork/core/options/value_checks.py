@@ -211,7 +211,7 @@ def wrong_name(name: Any) -> str | None:
 
 
 def names(value: Any) -> tuple[str, ...]:
-    """Check a list of workers, of which each is kept once."""
+    """Check a list of workers, and keep each once."""
     if isinstance(value, str):
         raise ConfigurationError(f"must be a list of worker names, not one string; write [{value!r}]")
     if not isinstance(value, list | tuple):
@@ -235,7 +235,7 @@ def aliases(value: Any) -> tuple[str, ...]:
 
 
 def labels(value: Any) -> tuple[str, ...]:
-    """Check the labels of nodes, of which each is kept once."""
+    """Check the labels of nodes, and keep each once."""
     if isinstance(value, str):
         raise ConfigurationError(f"must be a list of labels, not one string; write [{value!r}]")
     if not isinstance(value, list | tuple):

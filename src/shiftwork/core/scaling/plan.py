@@ -91,7 +91,7 @@ class Planned(Struct, frozen=True, kw_only=True):
 def next_plan(before: Plan, facts: PlanFacts, memory: PlanMemory) -> Planned:
     """Decide for every pool, and place its slots."""
     live = {beat.node for beat in facts.beats if beat.machine is not None}
-    # A plan of which no node is left says nothing about how many slots there are now.
+    # A plan whose nodes are all gone says nothing about how many slots there are now.
     current = totals(before) if before.nodes.keys() & live else Counter[str]()
     decided, after = decide_pools(current, facts, memory)
     return placed(before, facts, decided, after)
@@ -225,7 +225,7 @@ def pool_load(
     ungated = max(0, stats.queued - sum(one.queued for one in backlogs.values()))
     return PoolLoad(
         queue_depth=stats.queued,
-        busy_workers=stats.processing,
+        busy_slots=stats.processing,
         current=slots,
         oldest_wait_seconds=None if stats.oldest_run_at is None else max(0.0, now - stats.oldest_run_at),
         open=ungated + sum(one.open for one in backlogs.values()),

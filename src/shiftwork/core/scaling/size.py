@@ -39,7 +39,7 @@ STEP_SECONDS: Final = 1.0
 """How far apart the steps are by which a pool shrinks."""
 UNSEEN_SECONDS: Final = 10.0
 """After a longer time between two decisions, what was wanted in between counts as unknown."""
-STEPS: Final = 10
+SHRINK_PARTS: Final = 10
 """A large pool shrinks by one part in ten at a time."""
 SPARE: Final = 2.0
 """How many standard deviations of the busy slots a pool keeps to spare: jobs that come at random vary by their root."""
@@ -50,7 +50,7 @@ class PoolLoad(Struct, frozen=True, kw_only=True):
     """What was measured of a pool. None means unknown."""
 
     queue_depth: int
-    busy_workers: int
+    busy_slots: int
     current: int
     """How many slots exist, or have been planned."""
     oldest_wait_seconds: float | None = None
@@ -127,7 +127,7 @@ def decide(
     if not load.known:
         target = max(load.current, bounds.low)
         return _decision(load, target, sentence("the queue could not be measured; holding"), Memory())
-    unused = min(memory.added, max(0, load.current - load.busy_workers)) if _is_deep(pool, load) else 0
+    unused = min(memory.added, max(0, load.current - load.busy_slots)) if _is_deep(pool, load) else 0
     asked = max(
         (*(_capped(load, wish) for wish in _wishes(pool, load, unused)), *_steady(load)), key=lambda wish: wish.n
     )
@@ -154,11 +154,11 @@ def _decision(load: PoolLoad, target: int, reason: str, memory: Memory) -> Decis
 def _shrink(pool: PoolConfig, load: PoolLoad, asked: _Wish, wish: _Wish, memory: Memory, *, now: float) -> Decision:
     """Return the next step down. `asked` is the wish before it was bounded."""
     current = load.current
-    if load.busy_workers >= current:
+    if load.busy_slots >= current:
         return _decision(
             load, current, series("; ", [asked.why(), sentence("but all {n} are busy", n=current)]), memory
         )
-    least = max(wish.n, load.busy_workers, current - _step(current))
+    least = max(wish.n, load.busy_slots, current - _step(current))
     why = (wish if least == wish.n else asked).why()
     enough = [at for at, n in memory.wanted if n >= current]
     if enough:
@@ -183,7 +183,7 @@ def _wanted(pool: PoolConfig, load: PoolLoad, memory: Memory, n: int, now: float
 
 def _step(current: int) -> int:
     """Return by how many slots a pool of this size shrinks at a time."""
-    return max(1, current // STEPS)
+    return max(1, current // SHRINK_PARTS)
 
 
 # ── the rules ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -244,7 +244,7 @@ def _by_latency(pool: PoolConfig, load: PoolLoad) -> Iterator[_Wish]:
     if work is not None:
         n = _at_least(work / latency)
         yield _Wish(n, lambda: _backlog(load.depth, work, n, latency))
-    if waited is not None and waited > latency and load.busy_workers >= load.current:
+    if waited is not None and waited > latency and load.busy_slots >= load.current:
         yield _Wish(load.current + 1, lambda: _waiting(waited, latency))
 
 
@@ -283,7 +283,7 @@ def _capped(load: PoolLoad, wish: _Wish) -> _Wish:
     jobs that it may not start.
     """
     startable = load.queue_depth if load.startable is None else min(load.queue_depth, load.startable)
-    jobs = load.busy_workers + startable
+    jobs = load.busy_slots + startable
     most = max(jobs, min(1, load.current) if startable < load.queue_depth else load.current)
     if wish.n <= most:
         return wish

@@ -30,7 +30,7 @@ from shiftwork.core.schedules.timing import Timing
 from shiftwork.core.words import in_full
 from shiftwork.sentences import sentence
 
-PREFIX: Final = "schedules:"
+SCHEDULES_PREFIX: Final = "schedules:"
 """What the kinds of docs begin with that hold schedules."""
 PARTS: Final = tuple(f"{n:02x}" for n in range(256))
 """All parts. Most systems use few of them."""
@@ -91,7 +91,7 @@ def part_of(name: str) -> str:
 
 def schedules_kind(part: str) -> str:
     """Return the kind of the doc that holds the schedules of a part."""
-    return PREFIX + part
+    return SCHEDULES_PREFIX + part
 
 
 def fired_kind(part: str) -> str:

@@ -29,9 +29,9 @@ from shiftwork.core.model.jobs import Attempt, JobRecord, Progress
 
 # ── encrypted values ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-VERSION: Final = b"2"
+ENVELOPE_VERSION: Final = b"2"
 BEFORE: Final = b"1"
-"""The version before, in which values are bound to less. They are read, and `shiftwork rekey` writes them anew."""
+"""The version before, in which values are bound to less. They are read, and `shiftwork rekey` rewrites them."""
 CIPHER: Final = "AES-SIV"
 """The cipher of this version."""
 NONCE_BYTES: Final = 16
@@ -55,7 +55,7 @@ class KeyInUse(Struct, frozen=True):
 
 def sealed_value(key_id: str, nonce: bytes, ciphertext: bytes) -> bytes:
     """Put the parts of an encrypted value together."""
-    return b"".join((_MARK, VERSION, bytes.fromhex(key_id), nonce, ciphertext))
+    return b"".join((_MARK, ENVELOPE_VERSION, bytes.fromhex(key_id), nonce, ciphertext))
 
 
 def parts(value: bytes) -> tuple[bytes, memoryview]:
@@ -88,7 +88,7 @@ def why_unreadable(value: bytes) -> str | None:
     changed = value[:4] == _CHANGED
     if not changed and not is_sealed(value):
         return None
-    if (value[_HEADER:] if changed else version_of(value)) not in (BEFORE, VERSION):
+    if (value[_HEADER:] if changed else version_of(value)) not in (BEFORE, ENVELOPE_VERSION):
         return f"it is encrypted with key {key_of(value)}, in a format that this version of shiftwork does not read"
     if changed:
         return f"it is encrypted with key {key_of(value)}, and was changed or moved after it was written"

@@ -11,7 +11,7 @@ from shiftwork.sentences import sentence
 
 _LIMIT: Final = re.compile(r"(>=|<=|>|<) (.+)")
 _PLACE: Final = " - at `"
-PHRASES: Final = (
+MISFIT_PHRASES: Final = (
     "Expected `{type}`, got `{type2}`",
     "Expected `{type}` of length {bound}",
     "Expected `{type}` matching regex {pattern}",
@@ -26,7 +26,8 @@ PHRASES: Final = (
 """What msgspec writes. The first phrase that fits is what it says."""
 
 _PATTERNS: Final = tuple(
-    (phrase, re.compile(re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>.+?)", re.escape(phrase)), re.DOTALL)) for phrase in PHRASES
+    (phrase, re.compile(re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>.+?)", re.escape(phrase)), re.DOTALL))
+    for phrase in MISFIT_PHRASES
 )
 
 

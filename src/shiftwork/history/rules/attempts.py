@@ -7,10 +7,9 @@ from typing import Final
 from shiftwork.core.jobs.retry import LOSS_LIMIT, EndKind
 from shiftwork.history.gathered import RecordedHistory
 from shiftwork.history.refutation import Refutation, refutation
-from shiftwork.history.rules.holding import MOVES
 from shiftwork.history.stories import Ending, Handout, JobStory, Tenure
 
-COUNTED: Final = frozenset({EndKind.RAISED, EndKind.TIMED_OUT})
+COUNTED_ENDS: Final = frozenset({EndKind.RAISED, EndKind.TIMED_OUT})
 """The ends that use up an attempt."""
 UNCOUNTED: Final = frozenset({EndKind.CRASHED, EndKind.LOST, EndKind.DRAINED})
 """The ends that do not: the job is not to blame, or its crashes are counted apart."""
@@ -21,10 +20,11 @@ def counts_kept(history: RecordedHistory) -> Iterator[Refutation]:
 
     Also that an outcome counts what it reports: an attempt for an exception or a timeout, a crash for a crash, nothing
     for a run that was handed back or lost. It judges claims and outcomes that were answered, and passes over jobs that
-    a person has requeued in between, or that were moved from another store.
+    a person has requeued in between, or that may have been moved from a store that is not recorded.
     """
+    moved = history.may_be_moved
     for story in history.stories.values():
-        if story.amendments or history.others.get("restore"):
+        if story.amendments or moved:
             continue
         for tenure in story.tenures:
             yield from _wrong_count(history, story, tenure)
@@ -50,7 +50,7 @@ def _wrong_count(history: RecordedHistory, story: JobStory, tenure: Tenure) -> I
 
 def _expected(handout: Handout, ending: Ending) -> tuple[int, int] | None:
     """Return the attempts and crashes that the outcome leaves; None if that is not known."""
-    if ending.report in COUNTED or ending.status == "completed":
+    if ending.report in COUNTED_ENDS or ending.status == "completed":
         return handout.attempt, handout.crashes
     if ending.report in UNCOUNTED or ending.status == "queued":
         crashes = handout.crashes + (ending.report == EndKind.CRASHED)
@@ -94,7 +94,7 @@ def within_limits(history: RecordedHistory) -> Iterator[Refutation]:
     job that kills its process; one whose process was killed from outside has ten, and which of them it was is not
     recorded, so only ten are certainly too many.
     """
-    if any(history.all_of(*MOVES)):
+    if history.may_be_moved:
         return
     for story in history.stories.values():
         most = _most_attempts(history, story)

@@ -9,11 +9,11 @@ from shiftwork.core.doc_kinds import EDITION
 from shiftwork.core.workers.admission import JUST_STARTED_SECONDS
 from shiftwork.history.effects import Effect
 from shiftwork.history.gathered import RecordedHistory
-from shiftwork.history.intervals import QueuedWait, Stay
+from shiftwork.history.intervals import ProcessingInterval, QueuedWait
 from shiftwork.history.refutation import Refutation, refutation
-from shiftwork.history.stories import ENDED, JobStory
+from shiftwork.history.stories import FINAL_STATUSES, JobStory
 
-Interval = TypeVar("Interval", Stay, QueuedWait)
+Interval = TypeVar("Interval", ProcessingInterval, QueuedWait)
 
 
 class Claim(NamedTuple):
@@ -44,7 +44,7 @@ class Search(Generic[Interval]):
 
 
 class Newest:
-    """Effects, of which the newest by its `now` is wanted."""
+    """Effects, to find the newest by its `now`."""
 
     def __init__(self, effects: Sequence[Effect]) -> None:
         ordered = sorted(effects, key=_since)
@@ -72,39 +72,46 @@ def dependencies_rest(history: RecordedHistory) -> Iterator[Refutation]:
     agree on its gates.
     """
     claims = _claims(history)
-    stays = {worker: Search(found) for worker, found in history.stays.items()}
+    processing = {worker: Search(found) for worker, found in history.processing.items()}
     for worker, claimed in claims.items():
         gates = history.policies.gates(worker)
         for name in gates.after if gates else ():
-            yield from _beside(history, claimed, stays.get(name), "depends on", within=None)
+            yield from _beside(history, claimed, processing.get(name), "depends on", within=None)
         for name in gates.before if gates else ():
             agreed = history.policies.gates(name)
             if agreed is not None and worker in agreed.after:
-                yield from _beside(history, claimed, stays.get(name), "goes before", within=JUST_STARTED_SECONDS)
+                yield from _beside(history, claimed, processing.get(name), "goes before", within=JUST_STARTED_SECONDS)
 
 
 def _beside(
-    history: RecordedHistory, claimed: list[Claim], stays: Search[Stay] | None, why: str, *, within: float | None
+    history: RecordedHistory,
+    claimed: list[Claim],
+    processing: Search[ProcessingInterval] | None,
+    why: str,
+    *,
+    within: float | None,
 ) -> Iterator[Refutation]:
-    """Yield the claims during a stay of a worker; with `within`, only so soon after the stay began."""
-    for effect, story in claimed if stays else ():
-        stay = stays.around(effect) if stays else None
-        began = stay.began_by if stay else None
-        if stay is None or began is None or not _is_within(stay, effect, within):
+    """Yield the claims while a worker's job was processing; with `within`, only so soon after that began."""
+    for effect, story in claimed if processing else ():
+        interval = processing.around(effect) if processing else None
+        began = interval.began_by if interval else None
+        if interval is None or began is None or not _is_within(interval, effect, within):
             continue
-        other = stay.story
+        other = interval.story
         what = (
             f"Job {story.id} of {story.worker} was claimed while job {other.id} of {other.worker} was processing; "
             f"{story.worker} {why} {other.worker}."
         )
-        yield refutation(history, "dependencies_rest", what, began, effect, stay.ended_by and stay.ended_by.asked)
+        yield refutation(
+            history, "dependencies_rest", what, began, effect, interval.ended_by and interval.ended_by.asked
+        )
 
 
-def _is_within(stay: Stay, effect: Effect, within: float | None) -> bool:
-    """Return whether an effect came so soon after the claim that began a stay. What was taken over began earlier."""
+def _is_within(interval: ProcessingInterval, effect: Effect, within: float | None) -> bool:
+    """Return whether it came so soon after the claim that began the interval. What was taken over began earlier."""
     if within is None:
         return True
-    handout = stay.tenure.handout
+    handout = interval.tenure.handout
     if handout is None or handout.lost_by is not None or handout.effect.now is None or effect.now is None:
         return False
     return effect.now < handout.effect.now + within
@@ -196,7 +203,7 @@ def _ends(history: RecordedHistory) -> dict[str, Newest]:
     """Return what may have ended a job of each worker for good."""
     found: dict[str, list[Effect]] = {}
     for story in history.stories.values():
-        ends = [ending.effect for ending in story.endings if ending.status in ENDED]
+        ends = [ending.effect for ending in story.endings if ending.status in FINAL_STATUSES]
         ends += [one.effect for one in story.amended("cancel")]
         found.setdefault(story.worker, []).extend(ends)
     return {worker: Newest(effects) for worker, effects in found.items()}

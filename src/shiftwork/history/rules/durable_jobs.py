@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from shiftwork.core.jobs.durable_functions import in_words
 from shiftwork.history.gathered import RecordedHistory
 from shiftwork.history.refutation import Refutation, refutation
-from shiftwork.history.stories import ENDED, JobStory, Keeping, Tenure
+from shiftwork.history.stories import FINAL_STATUSES, JobStory, Keeping, Tenure
 
 
 def _durable(history: RecordedHistory) -> Iterator[JobStory]:
@@ -108,7 +108,7 @@ def _by_step(keepings: Iterable[Keeping]) -> list[Keeping]:
 
 def _may_count(status: str | None, answered: int | None) -> bool:
     """Return whether a signal may have been accepted, by the status that was answered."""
-    return answered is None or (status is not None and status not in ENDED)
+    return answered is None or (status is not None and status not in FINAL_STATUSES)
 
 
 def signals_reach(history: RecordedHistory) -> Iterator[Refutation]:

@@ -12,7 +12,7 @@ def needs_met(history: RecordedHistory) -> Iterator[Refutation]:
     """Prove that a job is claimed for the first time only after the jobs that it needs, and those that they have added.
 
     A need that is met stays met, so later claims are not judged. A need that any end meets is also met by a job that
-    cannot run any more; where the flow may have had a failure, such needs are not judged.
+    can no longer run; where the flow may have had a failure, such needs are not judged.
     """
     flow = _Flows(history)
     for story in history.stories.values():

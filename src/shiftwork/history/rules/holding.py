@@ -6,7 +6,7 @@ from typing import Final
 
 from shiftwork.history.gathered import RecordedHistory
 from shiftwork.history.refutation import Refutation, refutation
-from shiftwork.history.stories import ENDED, JobStory, RunLine, Tenure
+from shiftwork.history.stories import FINAL_STATUSES, JobStory, RunLine, Tenure
 
 MOVES: Final = ("restore", "take_over")
 
@@ -36,7 +36,7 @@ def _may_be_free(history: RecordedHistory, story: JobStory, held: Tenure, claime
     if held.freed <= claimed.until:
         return True
     anew = any(one.effect.until >= held.since for one in story.additions_of_itself if one is not story.added)
-    return anew or history.may_have(MOVES, held.since, claimed.until)
+    return anew or (history.may_be_moved and history.may_have(MOVES, held.since, claimed.until))
 
 
 def _holder(tenure: Tenure) -> str:
@@ -87,7 +87,7 @@ def _end_before(history: RecordedHistory, story: JobStory, claimed: Tenure) -> t
         for tenure in story.tenures
         if tenure is not claimed
         for ending in tenure.endings
-        if ending.accepted and ending.status in ENDED
+        if ending.accepted and ending.status in FINAL_STATUSES
     ]
     ends += [
         (one.effect, "cancelled")
@@ -95,7 +95,8 @@ def _end_before(history: RecordedHistory, story: JobStory, claimed: Tenure) -> t
         if one.change == "cancel" and one.done and one.status != "processing"
     ]
     for effect, how in ends:
-        if effect.until >= claimed.since or history.may_have(MOVES, effect.since, claimed.until):
+        moved = history.may_be_moved and history.may_have(MOVES, effect.since, claimed.until)
+        if effect.until >= claimed.since or moved:
             continue
         back = any(one.effect.until >= effect.since for one in story.amended("requeue", "discard"))
         anew = any(one.effect.since > effect.since for one in story.additions_of_itself)

@@ -112,10 +112,10 @@ def terms_apart(history: RecordedHistory) -> Iterator[Refutation]:
     A grant lasts until its `now` and its time to live, unless its holder drops it, and is judged by the `now` of the
     grant that follows. What a node believes after its grant has ended is not recorded.
     """
-    by_name: dict[str, list[PlaceCall]] = {}
+    by_name: dict[tuple[str, str], list[PlaceCall]] = {}
     for call in history.place_calls:
-        by_name.setdefault(call.args.name, []).append(call)
-    for name, calls in by_name.items():
+        by_name.setdefault((history.store_of(call.effect), call.args.name), []).append(call)
+    for (_, name), calls in by_name.items():
         grants: dict[str, list[Renewal]] = {}
         for call in calls:
             if not call.drops and call.granted is not False and call.effect.now is not None:

@@ -7,8 +7,7 @@ from shiftwork.core.doc_kinds import BREAKER, POOL
 from shiftwork.history.effects import Effect
 from shiftwork.history.gathered import RecordedHistory
 from shiftwork.history.refutation import Refutation, refutation
-from shiftwork.history.rules.holding import MOVES
-from shiftwork.history.stories import ENDED, Addition, Ending, JobStory
+from shiftwork.history.stories import FINAL_STATUSES, Addition, Ending, JobStory
 
 
 def nothing_lost(history: RecordedHistory) -> Iterator[Refutation]:
@@ -19,7 +18,7 @@ def nothing_lost(history: RecordedHistory) -> Iterator[Refutation]:
     completed, or its worker or pool was stopped. Where the history does not say enough (a breaker was stepped, a
     dependency may hold it), the rule is silent.
     """
-    if not history.expects_rest or any(history.all_of(*MOVES)):
+    if not history.expects_rest:
         return
     rest = _Rest(history)
     for story in history.stories.values():
@@ -62,7 +61,7 @@ class _Rest:
         if any(story.amended("cancel", "discard")) or story.added is None or story.added.job.expires_at is not None:
             return True
         requeued = [one.effect for one in story.amendments if one.change == "requeue" and one.done]
-        ends = [ending.effect for ending in story.endings if ending.status in ENDED]
+        ends = [ending.effect for ending in story.endings if ending.status in FINAL_STATUSES]
         return any(not any(end.before(again) for again in requeued) for end in ends)
 
     def may_wait(self, story: JobStory, added: Addition) -> bool:
@@ -90,7 +89,7 @@ class _Rest:
         needed = self._history.stories.get(id)
         if needed is None or not needed.additions:
             return False
-        good = ENDED if whatever else {"completed"}
+        good = FINAL_STATUSES if whatever else {"completed"}
         met = any(ending.accepted and ending.status in good for ending in needed.endings)
         return not met or id in self._parents
 
@@ -129,7 +128,7 @@ class _Rest:
         """Return whether a worker may not have succeeded yet, or may have a job that goes first."""
         own = [story for story in self._history.stories.values() if story.worker == worker]
         succeeded = any(ending.accepted and ending.verdict == "success" for story in own for ending in story.endings)
-        over = {story.id for story in own if any(ending.status in ENDED for ending in story.endings)}
+        over = {story.id for story in own if any(ending.status in FINAL_STATUSES for ending in story.endings)}
         return not succeeded or len(over) < len(own)
 
 

@@ -9,29 +9,16 @@ from functools import partial
 from heapq import heappop, heappush
 from typing import Final
 
-from msgspec import Struct
-
 from shiftwork.core.doc_kinds import POOL
 from shiftwork.core.jobs.retry import EndKind
 from shiftwork.core.workers.admission import Gates
-from shiftwork.history.effects import Effect
 from shiftwork.history.gathered import RecordedHistory
-from shiftwork.history.intervals import QueuedWait, ranks_of
+from shiftwork.history.intervals import QueuedWait, RankedClaim
 from shiftwork.history.refutation import Refutation, refutation
 from shiftwork.history.rules.leases import Lease, leases_of
-from shiftwork.history.stories import JobStory
 
 ROUNDING_SECONDS: Final = 1e-5
 """By how much two ranks must differ to be told apart: stores keep them in several forms."""
-
-
-class RankedClaim(Struct, frozen=True, gc=False):
-    """A job that was claimed, with the rank that it had."""
-
-    story: JobStory
-    rank: float
-    effect: Effect
-    instance: str
 
 
 def ranks_kept(history: RecordedHistory) -> Iterator[Refutation]:
@@ -41,8 +28,8 @@ def ranks_kept(history: RecordedHistory) -> Iterator[Refutation]:
     proves that an interruption does not cost its place. It passes over jobs with a concurrency key, which may be
     parked, jobs that a person has changed, and those whose rank is not certain.
     """
-    waits = _waits(history)
-    for group, those in _claims(history).items():
+    waits = history.ranked_waits
+    for group, those in history.ranked_claims.items():
         if group in waits:
             yield from _overtaken(history, "ranks_kept", those, waits[group], _any)
 
@@ -51,17 +38,17 @@ def none_starved(history: RecordedHistory) -> Iterator[Refutation]:
     """Prove that no job is passed over by later-ranked jobs of other workers in its pool: the rank bounds its wait.
 
     The rank is when a job is due less its priority's head start, so this is the bound of aging. It is proven for jobs
-    of workers without any gates that were never disabled, in pools that nobody has paused, against claims of processes
+    of workers without any gates that were never disabled, in pools that were never paused, against claims of processes
     that serve the worker and have refused none of its payloads.
     """
     changed = {doc[1] for call in history.doc_calls for doc in call.docs if doc[0] == POOL.name}
     free = {worker for worker in history.waits if _is_free(history, worker)}
     waiting: dict[str, list[QueuedWait]] = {}
-    for (worker, pool), found in _waits(history).items():
+    for (worker, pool), found in history.ranked_waits.items():
         if worker in free and pool not in changed:
             waiting.setdefault(pool, []).extend(found)
     claims: dict[str, list[RankedClaim]] = {}
-    for (_, pool), those in _claims(history).items():
+    for (_, pool), those in history.ranked_claims.items():
         claims.setdefault(pool, []).extend(those)
     serves = [frozenset(defined) for defined in history.defined]
     for pool, found in waiting.items():
@@ -86,9 +73,9 @@ def precedence_holds(history: RecordedHistory) -> Iterator[Refutation]:
     same pool, and against claims of instances whose lease had certainly not ended: no job gives way to one that no
     live instance would run.
     """
-    claims = _claims(history)
+    claims = history.ranked_claims
     is_live = partial(_is_live, leases_of(history))
-    for (worker, pool), found in _waits(history).items():
+    for (worker, pool), found in history.ranked_waits.items():
         gates = history.policies.gates(worker)
         if gates is None or gates.pool != pool or not gates.conflicts or not _only_conflicts(gates):
             continue
@@ -117,32 +104,6 @@ def _is_always_on(history: RecordedHistory, worker: str) -> bool:
     switched = any(one.worker == worker and not one.enabled for one in history.switches)
     refused = history.ends_of(worker) & {EndKind.UNDECODABLE}
     return enabled and not switched and not refused
-
-
-def _waits(history: RecordedHistory) -> dict[tuple[str, str], list[QueuedWait]]:
-    """Return the certain waits of jobs whose rank is known, by worker and pool."""
-    found: dict[tuple[str, str], list[QueuedWait]] = {}
-    for worker, waits in history.waits.items():
-        for wait in waits:
-            if wait.rank is not None and not wait.retrying and wait.story.added is not None:
-                found.setdefault((worker, wait.story.added.job.pool), []).append(wait)
-    return found
-
-
-def _claims(history: RecordedHistory) -> dict[tuple[str, str], list[RankedClaim]]:
-    """Return the claims of jobs whose rank is known, by worker and pool."""
-    found: dict[tuple[str, str], list[RankedClaim]] = {}
-    for story in history.stories.values():
-        added = story.added
-        if story.amendments or added is None or len(story.additions_of_itself) > 1:
-            continue
-        those = found.setdefault((story.worker, added.job.pool), [])
-        for tenure, (rank, _) in zip(story.tenures, ranks_of(story), strict=True):
-            if tenure.handout is not None and tenure.handout.lost_by is None and rank is not None:
-                those.append(RankedClaim(story, rank, tenure.handout.effect, tenure.handout.instance))
-    for those in found.values():
-        those.sort(key=_since)
-    return found
 
 
 def _since(claim: RankedClaim) -> float:

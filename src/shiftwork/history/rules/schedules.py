@@ -14,7 +14,7 @@ from shiftwork.core.schedules.cron import CronTimes
 from shiftwork.core.schedules.fire_times import CATCH_UP_LIMIT, fire_id, pause
 from shiftwork.history.gathered import RecordedHistory
 from shiftwork.history.refutation import Refutation, refutation
-from shiftwork.history.stories import ENDED, Addition, JobStory
+from shiftwork.history.stories import FINAL_STATUSES, Addition, JobStory
 
 if TYPE_CHECKING:
     from shiftwork.core.model.workers import WorkerConfig
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 FIRE_TIME: Final = re.compile(r".+@(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?)Z(?:~\d+)?", re.ASCII | re.DOTALL)
 ROUNDED_SECONDS: Final = 1e-3
 """How far a fire time may be off: an id has it in microseconds."""
-DRIFT_SECONDS: Final = 1.0
+SKEW_SECONDS: Final = 1.0
 """By how much clocks may have differed for it to be certain what was due."""
 SETTLING_SECONDS: Final = 5.0
 """How long before the end a schedule must have been due."""
 
 
 def fired_once(history: RecordedHistory) -> Iterator[Refutation]:
-    """Prove that no id of a job is given twice: a fire time is an id, so it becomes one job, whoever leads.
+    """Prove that no id of a job is given twice: a fire time is an id, so it becomes one job, whichever node leads.
 
     An id may be given again once its job may have been deleted.
     """
     for story in history.stories.values():
-        made = sorted((one for one in story.additions if one.created and one.job.id == story.id), key=_since)
+        made = sorted((one for one in story.additions_of_itself if one.created), key=_since)
         for first, second in itertools.pairwise(made):
-            if _may_be_deleted(history, story, second):
+            if _may_be_deleted(history, story, second) or _is_carried(history, first, second):
                 continue
             what = f"Job {story.id} was added twice, each time as a new one."
             yield refutation(history, "fired_once", what, first.effect, second.effect)
@@ -44,6 +44,11 @@ def fired_once(history: RecordedHistory) -> Iterator[Refutation]:
 
 def _since(addition: Addition) -> float:
     return addition.effect.since
+
+
+def _is_carried(history: RecordedHistory, first: Addition, second: Addition) -> bool:
+    """Return whether the job was added to a store that had moved, and carried on from there."""
+    return history.store_of(first.effect) != history.store_of(second.effect)
 
 
 def _may_be_deleted(history: RecordedHistory, story: JobStory, by: Addition) -> bool:
@@ -75,7 +80,7 @@ def none_missed(history: RecordedHistory) -> Iterator[Refutation]:
     must have fired again after the last run. Workers that were disabled or rescheduled, or that some node which may
     lead does not know, are not judged.
     """
-    if history.expected is None or history.clocks is None or history.drift > DRIFT_SECONDS:
+    if history.expected is None or history.clocks is None or history.skew > SKEW_SECONDS:
         return
     line, expected = history.expected
     until = expected.until - SETTLING_SECONDS
@@ -176,7 +181,9 @@ def _may_be_live(history: RecordedHistory, jobs: list[JobStory], since: float, u
     least, most = history.clocks
     for story in jobs:
         began = min(one.effect.asked_at for one in story.additions_of_itself) + least
-        ends = [tenure.ending.effect for tenure in story.tenures if tenure.ending and tenure.ending.status in ENDED]
+        ends = [
+            tenure.ending.effect for tenure in story.tenures if tenure.ending and tenure.ending.status in FINAL_STATUSES
+        ]
         ended = max((end.answered_at for end in ends), default=float("inf")) + most
         if began <= until and ended >= since:
             return True
@@ -192,11 +199,11 @@ def _missed_interval(
         if any(story.amended("cancel", "discard", "requeue")) or not story.tenures:
             return None
         ending = story.tenures[-1].ending
-        if ending is None or ending.status not in ENDED or ending.effect.now is None:
+        if ending is None or ending.status not in FINAL_STATUSES or ending.effect.now is None:
             return None  # it may be live
         if ending.effect.now > last:
             last, line = ending.effect.now, ending.effect.line
     due = last + pause(config)
-    if line is None or due >= until - history.drift:
+    if line is None or due >= until - history.skew:
         return None
     return f"The schedule of {config.name} stopped: the next run was due {until - due:.3f} s before the end.", line

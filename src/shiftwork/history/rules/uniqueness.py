@@ -35,7 +35,7 @@ def one_of_a_key(history: RecordedHistory) -> Iterator[Refutation]:
 
 
 def twins_live(history: RecordedHistory) -> Iterator[Refutation]:
-    """Prove that `add` answers with another job only if that is live: otherwise the new work would never be done."""
+    """Prove that `add` returns another job only if that is live: otherwise the new work would never be done."""
     for story in history.stories.values():
         for one in story.additions:
             if one.created is not False or one.job.id == story.id:

@@ -22,7 +22,7 @@ logger: Final = logging.getLogger("shiftwork")
 
 
 class PoolInstanceListener(Protocol):
-    """Is told what happens to an instance, on the event loop."""
+    """Hears what happens to an instance, on the event loop."""
 
     def instance_ready(self, instance: "PoolInstance") -> None:
         """Called when its runner begins to take runs."""

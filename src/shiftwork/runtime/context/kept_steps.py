@@ -63,7 +63,7 @@ class KeptSteps:
         self.wants_page = page.more and not page.steps
 
     def next(self, name: str) -> Step | None:
-        """Go on to the next step, of which the page is read. Returns it if it was kept before."""
+        """Go to the next step, and read its page. Returns the step if it was kept before."""
         if self._done >= STEPS.number:
             raise self.full()
         if not self._kept:
@@ -161,7 +161,7 @@ class KeptSteps:
     # ── what ends the run ────────────────────────────────────────────────────────────────────────────────────────
 
     def suspend(self) -> None:
-        """Start the function anew if it goes on: whether the step is kept is not known, and the store decides."""
+        """Start the function over if it continues: only the store knows whether the step is kept."""
         now = self._clock.now()
         self.suspended = Suspended(now, now + UNCERTAIN_SECONDS)
 

@@ -19,7 +19,7 @@ from shiftwork.core.model.job_parts import Wait
 from shiftwork.errors import JobCancelledError, JobStateError, StoreBusyError, StoreFullError, StoreUnavailableError
 from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.context.current_run import CurrentRun
-from shiftwork.runtime.outage_log import STEPS, OutageLog
+from shiftwork.runtime.outage_log import STEP_WRITES, OutageLog
 from shiftwork.store.abilities import Transaction, transactional
 from shiftwork.store.protocol import Store
 
@@ -33,7 +33,7 @@ FIRST_CALL_PAUSE_SECONDS: Final = 0.05
 LONGEST_CALL_PAUSE_SECONDS: Final = 1.0
 
 UNCERTAIN_SECONDS: Final = 1.0
-"""After how many seconds a function starts anew that goes on without knowing whether its step was kept."""
+"""After this many seconds, a function that continues without knowing whether its step was kept starts over."""
 
 
 class StoreCalls:
@@ -50,9 +50,9 @@ class StoreCalls:
                 try:
                     result = await call()
                 except PASSING as error:
-                    self._outages.failed(STEPS, error)
+                    self._outages.failed(STEP_WRITES, error)
                 else:
-                    self._outages.worked(STEPS)
+                    self._outages.worked(STEP_WRITES)
                     return result
                 await asyncio.sleep(pause)  # by the real clock, also in a test: that of a test stands still meanwhile
                 pause = min(LONGEST_CALL_PAUSE_SECONDS, 2 * pause)

@@ -34,7 +34,7 @@ from shiftwork.store.protocol import Store
 
 logger: Final = logging.getLogger("shiftwork")
 
-LEASE: Final = "leader"
+LEADER_LEASE: Final = "leader"
 
 LEADER_BATCH: Final = 1_000
 
@@ -114,7 +114,7 @@ class Leader:
         self._rescuer.note(instances)
 
     async def rescue_from(self, nodes: Collection[str], instances: Sequence[InstanceRecord]) -> None:
-        """Take over the jobs of nodes that are proven dead, of which these instances are left."""
+        """Take over the jobs of these instances, which nodes that are proven dead have left."""
         await self._rescuer.rescue_from(nodes, instances)
 
     def rename(self) -> None:
@@ -163,9 +163,9 @@ class Leadership:
         fresh = self._held_until - self._ttl <= now < self.renew_at
         if self._resigned() or (leading and fresh):
             return leading
-        granted = await self._store.hold(LEASE, self._node, 1, self._ttl, now)
+        granted = await self._store.hold(LEADER_LEASE, self._node, 1, self._ttl, now)
         if self._resigned():  # while the store was asked
-            await self._store.drop(LEASE, self._node)
+            await self._store.drop(LEADER_LEASE, self._node)
             return False
         if granted:
             self._held_until = now + self._ttl
@@ -179,11 +179,11 @@ class Leadership:
         """Let another node lead at once."""
         before, self.state = self.state, LeaderState.RESIGNED
         if before is LeaderState.LEADING:
-            await self._store.drop(LEASE, self._node)
+            await self._store.drop(LEADER_LEASE, self._node)
 
     async def depose(self, nodes: Iterable[str]) -> None:
         """Take the lease from nodes that are proven dead."""
-        await asyncio.gather(*(self._store.drop(LEASE, node) for node in nodes))
+        await asyncio.gather(*(self._store.drop(LEADER_LEASE, node) for node in nodes))
 
     def _become(self, state: LeaderState) -> None:
         before, self.state = self.state, state

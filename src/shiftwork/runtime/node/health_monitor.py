@@ -21,8 +21,8 @@ ROOM_SECONDS: Final = 60.0
 
 STORE_AWAY_SECONDS: Final = 10.0
 """How long a store may be away before that is reported: a restart is not worth an alert."""
-STORE: Final = ("store_unavailable", "store")
-OWN: Final = {"no_leader", "thread_stuck", "store_failing", STORE[0]}
+STORE_AWAY: Final = ("store_unavailable", "store")
+OWN_PROBLEMS: Final = {"no_leader", "thread_stuck", "store_failing", STORE_AWAY[0]}
 """What a node reports though it does not lead: there is no leader, or only the node itself can see it."""
 PATIENT: Final = {"instance_silent", "no_leader", "pool_stuck", "schedule_missed", "worker_failing"}
 """What is reported only if two looks in a row find it: the lead changes hands, a leader catches up after an outage,
@@ -79,7 +79,7 @@ class HealthMonitor:
         return self._clock.now() + HEALTH_LOOK_SECONDS
 
     async def _date(self, health: Health) -> None:
-        """Record when problems began of which nothing else says it."""
+        """Record when problems began, where nothing else records it."""
         now = self._clock.now()
         with suppress(StoreError):  # a store that takes no writes is reported as a problem of its own
             await change(
@@ -90,8 +90,8 @@ class HealthMonitor:
         """Report that the store is away. No node can tell who leads, so each calls its own hooks and alerts."""
         now = self._clock.now()
         self._away_since = now if self._away_since is None else self._away_since
-        if now - self._away_since >= STORE_AWAY_SECONDS and STORE not in self._reported:
-            problem = self._reported[STORE] = store_away(error, self._away_since, now)
+        if now - self._away_since >= STORE_AWAY_SECONDS and STORE_AWAY not in self._reported:
+            problem = self._reported[STORE_AWAY] = store_away(error, self._away_since, now)
             self._emit_quietly(
                 "health.problem",
                 problem.subject,
@@ -103,7 +103,7 @@ class HealthMonitor:
         for key, problem in found.items():
             if key in self._reported or (problem.code in patient and key not in self._seen):
                 continue
-            if leads or problem.code in OWN:
+            if leads or problem.code in OWN_PROBLEMS:
                 self._emit(
                     "health.problem",
                     problem.subject,
@@ -113,9 +113,9 @@ class HealthMonitor:
                 continue  # the leader may have died before it could report it: it has until the next look
             self._reported[key] = problem
         for key in self._reported.keys() - found.keys():
-            if leads or key[0] in OWN:
+            if leads or key[0] in OWN_PROBLEMS:
                 problem = self._reported.pop(key)
-                emit = self._emit_quietly if key == STORE else self._emit
+                emit = self._emit_quietly if key == STORE_AWAY else self._emit
                 emit("health.recovered", problem.subject, sentence("recovered: {problem}", problem=problem.message))
             elif key not in self._seen:
                 del self._reported[key]

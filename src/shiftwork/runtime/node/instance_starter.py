@@ -18,7 +18,7 @@ from shiftwork.history.opening import recorder_of
 from shiftwork.runtime.claiming.pool_instance import PoolInstance, PoolInstanceListener
 from shiftwork.runtime.clock import Clock, Timer
 from shiftwork.runtime.node.node_services import NodeServices
-from shiftwork.runtime.processes.post_mortem import KillRecord
+from shiftwork.runtime.processes.post_mortem import KilledJobs
 from shiftwork.runtime.processes.remote_runner import ProcessRole, RemoteRunner
 from shiftwork.runtime.running.local_runner import LocalRunner, context_services
 from shiftwork.runtime.running.runner import Isolation, Runner
@@ -31,7 +31,7 @@ class Runners:
 
     def __init__(self, services: NodeServices) -> None:
         self._services = services
-        self._kills = KillRecord()
+        self._kills = KilledJobs()
         self.guard = services.host.guard()
 
     def local(self) -> Runner:

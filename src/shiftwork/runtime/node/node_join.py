@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from shiftwork.core.model.doc_types import Plan
 from shiftwork.core.model.job_changes import JobFilter
-from shiftwork.core.model.jobs import LIVE, JobStatus
+from shiftwork.core.model.jobs import LIVE
 from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.observing.beats import InstanceRecord
 from shiftwork.core.observing.pool_stats import Stats
@@ -46,10 +46,9 @@ async def left_pools(
 ) -> list[PoolConfig]:
     """Return the pools beside the registered ones in which these workers have jobs. Each is served with one slot."""
     left: list[PoolConfig] = []
-    live = tuple(JobStatus(status) for status in LIVE)
     for name in stats.pools.keys() - set(registered):
         for worker in workers:
-            if await store.find(JobFilter(pool=name, worker=worker, status=live, limit=1)):
+            if await store.find(JobFilter(pool=name, worker=worker, status=LIVE, limit=1)):
                 logger.info("pool %s is not registered, but %s has jobs in it; they run one at a time", name, worker)
                 left.append(PoolConfig(name=name, max_workers=1))
                 break

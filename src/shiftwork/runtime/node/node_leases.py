@@ -21,7 +21,7 @@ from shiftwork.runtime.node.stack_responder import StackResponder
 from shiftwork.store.abilities import key_ids
 
 if TYPE_CHECKING:
-    from shiftwork.runtime.processes.host import PulseThread
+    from shiftwork.runtime.processes.host import PulseLoop
 
 logger: Final = logging.getLogger("shiftwork")
 
@@ -50,7 +50,7 @@ class NodeLeases:
             renew_soon=renew_soon,
         )
         self._responder = StackResponder(services.store, services.clock, node_pools.see)
-        self._thread: PulseThread | None = None
+        self._thread: PulseLoop | None = None
         self.duties: list[Duty] = []
         """What it does over and over on the node's own event loop, if it has no thread."""
 

@@ -1,4 +1,4 @@
-"""How a node is told to stop, and how long it then waits for its store.
+"""How a node learns that it should stop, and how long it then waits for its store.
 
 SIGTERM and SIGINT stop gracefully; a second signal stops at once. A node that stops gives its store some seconds in
 all once its runs are over, and less if it is hurried.

@@ -15,7 +15,7 @@ from shiftwork.sentences import sentence
 from shiftwork.store.docs import change
 from shiftwork.store.protocol import Store
 
-BROKEN: Final = frozenset({"raised", "timed_out", "crashed"})
+FAILURE_KINDS: Final = frozenset({"raised", "timed_out", "crashed"})
 
 Emit = Callable[[str, str, str], None]
 
@@ -99,4 +99,4 @@ class BreakerStepper:
 
 def _counts(settled: Settled) -> bool:
     report = settled.outcome.report
-    return settled.outcome.status is JobStatus.COMPLETED or (report is not None and report.kind in BROKEN)
+    return settled.outcome.status is JobStatus.COMPLETED or (report is not None and report.kind in FAILURE_KINDS)

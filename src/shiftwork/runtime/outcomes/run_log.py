@@ -33,7 +33,7 @@ logger: Final = logging.getLogger("shiftwork.runs")
 Kind = Literal["failed", "dead", "lost", "rejected", "recovered", "started", "completed", "cancelled", "handed back"]
 
 WINDOW_SECONDS: Final = 60.0
-IN_FULL: Final[Mapping[Kind, int]] = {
+LINES_IN_FULL: Final[Mapping[Kind, int]] = {
     "failed": 5,
     "dead": 5,
     "lost": 5,
@@ -45,7 +45,7 @@ IN_FULL: Final[Mapping[Kind, int]] = {
     "handed back": 20,
 }
 """How many lines of a kind a worker may have in a window."""
-LEVELS: Final[Mapping[Kind, int]] = {
+LINE_LEVELS: Final[Mapping[Kind, int]] = {
     "failed": logging.WARNING,
     "lost": logging.WARNING,
     "rejected": logging.WARNING,
@@ -53,7 +53,7 @@ LEVELS: Final[Mapping[Kind, int]] = {
     "recovered": logging.INFO,
 }
 """The levels of those lines that are not routine."""
-EVENTS: Final[Mapping[Kind, str]] = {"dead": "job.dead", "lost": "job.lost"}
+LINE_EVENTS: Final[Mapping[Kind, str]] = {"dead": "job.dead", "lost": "job.lost"}
 """The events of which lines tell, for structured logs."""
 SUMS: Final[Mapping[Kind, str]] = {
     "failed": "more failed attempts",
@@ -119,13 +119,13 @@ class RunLog:
 
     def lost(self, job_id: str, worker: str, message: str) -> None:
         """Log that a job was lost with the instance that ran it, and runs again."""
-        self._write(LEVELS["lost"], "lost", f"{worker}: {message}", job=job_id, worker=worker)
+        self._write(LINE_LEVELS["lost"], "lost", f"{worker}: {message}", job=job_id, worker=worker)
 
     def rejected(self, outcome: Outcome) -> None:
         """Log that the store has rejected an outcome. It may reject very many at once, if it was emptied."""
         why = "another run has taken it over, or the store was emptied"
         text = f"{outcome.worker}: the outcome '{outcome.status}' of job {outcome.id} was rejected: {why}"
-        self._write(LEVELS["rejected"], "rejected", text, job=outcome.id, worker=outcome.worker)
+        self._write(LINE_LEVELS["rejected"], "rejected", text, job=outcome.id, worker=outcome.worker)
 
     def close(self) -> None:
         """Write what is still to be summed up."""
@@ -143,7 +143,7 @@ class RunLog:
             trace = None
         text = f"{outcome.worker}: {what}, again in {again}: {outcome.error}"
         self._failing[outcome.worker] = self._failing.get(outcome.worker, 0) + 1
-        self._write(LEVELS["failed"], "failed", text, job=outcome.id, worker=outcome.worker, trace=trace)
+        self._write(LINE_LEVELS["failed"], "failed", text, job=outcome.id, worker=outcome.worker, trace=trace)
 
     def _dead(self, outcome: Outcome, max_retries: int | None) -> None:
         report = outcome.report
@@ -154,13 +154,13 @@ class RunLog:
         trace = report.traceback if report else None
         if trace is not None and report is not None and report.on_request:
             text, trace = text + _place(trace), None
-        self._write(LEVELS["dead"], "dead", text, job=outcome.id, worker=outcome.worker, trace=trace)
+        self._write(LINE_LEVELS["dead"], "dead", text, job=outcome.id, worker=outcome.worker, trace=trace)
 
     def _completed(self, outcome: Outcome, started_at: float) -> None:
         if outcome.worker in self._failing and self._is_recovery(outcome):
             failed = counted(self._failing.pop(outcome.worker), "failed attempt")
             text = f"{outcome.worker}: works again after {failed}"
-            self._write(LEVELS["recovered"], "recovered", text, job=outcome.id, worker=outcome.worker)
+            self._write(LINE_LEVELS["recovered"], "recovered", text, job=outcome.id, worker=outcome.worker)
         if logger.isEnabledFor(self._routine):
             self._ordinary("completed", outcome, started_at)
 
@@ -200,8 +200,8 @@ class RunLog:
         if window is None or (now - window.began >= WINDOW_SECONDS and not window.held):
             window = self._windows[key] = _Window(now)
         window.lines += 1
-        if window.lines <= IN_FULL[kind]:
-            write(level, text, trace, job_id=job, worker=worker, event=EVENTS.get(kind))
+        if window.lines <= LINES_IN_FULL[kind]:
+            write(level, text, trace, job_id=job, worker=worker, event=LINE_EVENTS.get(kind))
             return
         window.held, window.latest = window.held + 1, text
         if window.timer is None:
@@ -214,7 +214,7 @@ class RunLog:
         if window.timer is not None:
             window.timer.cancel()
         if window.held:
-            level = LEVELS.get(kind)
+            level = LINE_LEVELS.get(kind)
             passed = in_words(self._clock.monotonic() - window.began)
             latest = window.latest.removeprefix(f"{worker}: ")
             text = f"{worker}: … and {window.held:,} {SUMS[kind]} in the last {passed}, the latest: {latest}"

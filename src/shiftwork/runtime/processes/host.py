@@ -19,7 +19,7 @@ from shiftwork.runtime.processes.spawn import Spawned, SpawnedProcess
 from shiftwork.runtime.running.job_threads import JobThreads
 
 
-class PulseThread(Protocol):
+class PulseLoop(Protocol):
     """Runs the pulse of a node, with other duties that go on while the event loop of the node is blocked."""
 
     def start(self) -> None:
@@ -44,7 +44,7 @@ class Host(Struct, frozen=True, kw_only=True):
     guard: Callable[[], NodeGuard] = ProcessGuard
     threads: Callable[[], JobThreads] = JobThreads
     """Makes the threads for plain functions that run in the node itself."""
-    pulse: Callable[[Any, Callable[[], Sequence[Duty]]], PulseThread] | None = None
+    pulse: Callable[[Any, Callable[[], Sequence[Duty]]], PulseLoop] | None = None
     """Makes what runs the pulse, and these other duties, beside the event loop of the node; None for a thread."""
     watches_loops: bool = True
     """Whether a thread names what blocks an event loop."""

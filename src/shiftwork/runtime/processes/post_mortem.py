@@ -67,7 +67,7 @@ class Death(Struct, frozen=True, kw_only=True):
         return f"{how}\n{self.stack}" if self.stack else how
 
 
-class KillRecord:
+class KilledJobs:
     """Remembers which jobs were in a process that was killed from outside: twice makes a job a suspect."""
 
     def __init__(self) -> None:
@@ -96,7 +96,7 @@ def suspects(runs: Collection[Run], death: Death, killed_before: Container[str])
 
 
 def end_of(run: Run, death: Death, suspected: Sequence[Run], *, together: int) -> End | None:
-    """Return how a run ended with its process, in which so many were together; None if it is to be tried again."""
+    """Return how a run ended with its process, which it shared with others; None if it is to be tried again."""
     if run.stopped_as is not None:
         return End(run.stopped_as, error=_error(run, death), traceback=death.stack)
     if run not in suspected:

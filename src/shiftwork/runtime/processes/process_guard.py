@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 logger: Final = logging.getLogger("shiftwork")
 
-PROGRAM: Final = Path(__file__).with_name("guard.py")
+GUARD_PROGRAM: Final = Path(__file__).with_name("guard.py")
 NOT_FOR_IT: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """The signals that end a node; its guard outlives it by a moment."""
 
@@ -86,7 +86,7 @@ class ProcessGuard:
         try:
             with _blocked():
                 self._popen = subprocess.Popen(
-                    [sys.executable, "-I", "-S", str(PROGRAM), str(os.getpid())],
+                    [sys.executable, "-I", "-S", str(GUARD_PROGRAM), str(os.getpid())],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.DEVNULL,
                     start_new_session=True,

@@ -33,7 +33,7 @@ from shiftwork.runtime.processes.messages import (
     Start,
     Stop,
 )
-from shiftwork.runtime.processes.post_mortem import Death, KillRecord, end_of, log_death, suspects
+from shiftwork.runtime.processes.post_mortem import Death, KilledJobs, end_of, log_death, suspects
 from shiftwork.runtime.processes.process_guard import NodeGuard
 from shiftwork.runtime.processes.process_watch import SILENT_SECONDS, ProcessWatch
 from shiftwork.runtime.processes.started_process import STUBBORN_SECONDS, StackQuestions, StartedProcess, Termination
@@ -48,7 +48,7 @@ CANCEL_SECONDS: Final = 1.0
 """How long a run that is alone may take to end by itself once its time is over, before its process is terminated."""
 SERIAL_PLACES: Final = 16
 """How many runs may wait in a process that runs one at a time, so that it need not wait for the next one."""
-LONGEST_TURN_SECONDS: Final = 0.1
+LONGEST_WAIT_SECONDS: Final = 0.1
 """How long runs wait for a run that takes longer than expected, before they are handed back; twice as long at most."""
 
 
@@ -63,7 +63,7 @@ class RemoteRunner:
         clock: Clock,
         *,
         report: Callable[[Claimed, Progress], None],
-        kills: KillRecord,
+        kills: KilledJobs,
         guard: NodeGuard | None = None,
         host: Host = THIS_HOST,
     ) -> None:
@@ -80,7 +80,7 @@ class RemoteRunner:
         self._listener: RunnerListener | None = None
         self._runs: dict[int, Run] = {}
         """By their fences. A job may run again while an earlier run of it stops."""
-        self._turn: Timer | None = None
+        self._look_timer: Timer | None = None
         """Runs while runs wait for the one that has begun."""
         self._going_on: set[Run] = set()
         """Runs that are to be handed back but cannot be stopped: they end with the process."""
@@ -152,8 +152,8 @@ class RemoteRunner:
         self._process.send(Start(run.job, run.number, run.place, run.state))
         if not self.waiting:
             return True
-        if self._turn is None:
-            self._watch_turn()
+        if self._look_timer is None:
+            self._watch_first_run()
         return False
 
     def stop(self, run: Run) -> None:
@@ -241,17 +241,17 @@ class RemoteRunner:
         run.ended = True
         run.owner.run_ended(run, End(run.stopped_as or EndKind.DRAINED, begun=False))
 
-    def _watch_turn(self) -> None:
+    def _watch_first_run(self) -> None:
         first = next(iter(self._runs.values()))
-        self._turn = self._clock.call_in(LONGEST_TURN_SECONDS, partial(self._look_at_turn, first))
+        self._look_timer = self._clock.call_in(LONGEST_WAIT_SECONDS, partial(self._look_at_first_run, first))
 
-    def _look_at_turn(self, watched: Run) -> None:
+    def _look_at_first_run(self, watched: Run) -> None:
         """Hand back what waits for a run that takes longer than those before it: others may have room."""
-        self._turn = None
+        self._look_timer = None
         if self.dead or not self.waiting:
             return
         if self._waits(watched) or watched.ended or not self._busy:
-            self._watch_turn()
+            self._watch_first_run()
         else:
             self._hand_back_unbegun()
 

@@ -22,14 +22,14 @@ from typing import Final, Protocol
 from shiftwork.runtime.local_processes import OWNER, own_mark, owner_word
 from shiftwork.runtime.processes.handover import LEASE, NodeEnd, unnamed_file
 
-ENTRY: Final = "shiftwork.serve.spawned"
+CHILD_MODULE: Final = "shiftwork.serve.spawned"
 
 LONGEST_STACK: Final = 20_000
 
 STACK_LOOK_SECONDS: Final = 0.02
 
 
-class Stacks(Protocol):
+class StackDump(Protocol):
     """What a process writes when it is asked for its stacks by a signal."""
 
     async def ask(self, signal: Callable[[], None], patience: float) -> str:
@@ -58,7 +58,7 @@ class Spawned(Protocol):
         """Our end of what else we share."""
 
     @property
-    def stacks(self) -> Stacks:
+    def stacks(self) -> StackDump:
         """Where it writes its stacks."""
 
     def watch(self, on_death: Callable[[], None]) -> None:
@@ -100,7 +100,7 @@ class SpawnedProcess:
             theirs.callback(self.runs.close_page)
             inherited = [their_socket.fileno(), alive, self.stacks.fileno(), self.runs.tokens, self.runs.page]
             self._popen: subprocess.Popen[bytes] = subprocess.Popen(
-                [sys.executable, *_flags(), "-m", ENTRY, *map(str, inherited)],
+                [sys.executable, *_flags(), "-m", CHILD_MODULE, *map(str, inherited)],
                 pass_fds=inherited,
                 env=child_environment(),
                 stdin=subprocess.DEVNULL,

@@ -36,7 +36,7 @@ async def run_async(run: LocalRun, services: ContextServices) -> End:
         return cancelled(run)
     recorder = services.recorder
     if recorder is not None:
-        recorder.began(run.job, run.pid)
+        recorder.began(run.job)
     try:
         function, args, kwargs = _bound(run, services)
     except BaseException as error:  # noqa: BLE001 - whatever a user's code raises is its outcome
@@ -56,7 +56,7 @@ def run_sync(run: LocalRun, services: ContextServices) -> End | Coroutine[Any, A
         return cancelled(run)
     recorder = services.recorder
     if recorder is not None:
-        recorder.began(run.job, run.pid)
+        recorder.began(run.job)
     run.thread = threading.get_ident()
     try:
         function, args, kwargs = _bound(run, services)

@@ -32,7 +32,7 @@ AnyRun = Any
 
 
 class RunOwner(Protocol):
-    """Has started a run, and is told how it goes, on the event loop."""
+    """Has started a run, and hears how it goes, on the event loop."""
 
     def run_begun(self, run: AnyRun) -> None:
         """Called when a run begins that had to wait for its turn or for a place; not for one that begins at once."""

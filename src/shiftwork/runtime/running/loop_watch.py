@@ -24,13 +24,13 @@ from shiftwork.runtime.running.job_run import Run
 
 LOOP_LOOK_SECONDS: Final = 0.5
 IDLE_LOOKS: Final = 5
-"""While no job runs, the loop is asked at one look in so many: an idle process costs little."""
+"""While no job runs, the loop is asked only once in this many looks: an idle process costs little."""
 BLOCKED_SECONDS: Final = 1.0
 """How long the loop may take to come round."""
 FROZEN_SECONDS: Final = 0.1
 """How long it gets on top of that: if the whole process was stopped, it comes round at once."""
 WINDOW_SECONDS: Final = 60.0
-IN_FULL: Final = 5
+NAMED_IN_FULL: Final = 5
 """How often the same worker is named in a window."""
 
 _OURS: Final = str(Path(__file__).parents[2])
@@ -126,8 +126,8 @@ class LoopWatch:
                 self._write(logging.WARNING, more, None)
             window = self._windows[name] = _Namings(now)
         window.named += 1
-        window.left_out += window.named > IN_FULL
-        return window.named <= IN_FULL
+        window.left_out += window.named > NAMED_IN_FULL
+        return window.named <= NAMED_IN_FULL
 
     def _write(self, level: int, text: str, run: Run | None) -> None:
         write(level, text, None, job_id=run and run.job.id, worker=run and run.job.worker)

@@ -13,7 +13,7 @@ from shiftwork.runtime.running import execute
 from shiftwork.runtime.running.job_run import LocalRun
 
 LONGEST_STACKS: Final = 32_000
-OURS: Final = "shiftwork"
+OUR_PREFIX: Final = "shiftwork"
 """How the names of our own tasks and threads begin. They only wait, so they are not shown."""
 
 Frames = dict[int, FrameType]
@@ -51,13 +51,13 @@ class RunStacks:
         yield f"job {run.job.id} of {run.job.worker}", self._summary(run, frames)
         tasks = {one.task for one in runs}
         for task in asyncio.all_tasks(self._loop):
-            if task not in tasks and not task.get_name().startswith(OURS):
+            if task not in tasks and not task.get_name().startswith(OUR_PREFIX):
                 yield f"task {task.get_name()}", self._summary_of_task(task, frames)
         threads = {one.thread for one in runs if one.task is None} | {threading.get_ident()}
         names = {thread.ident: thread.name for thread in threading.enumerate()}
         for thread, frame in frames.items():
             name = names.get(thread, str(thread))
-            if thread not in threads and not name.startswith(OURS):
+            if thread not in threads and not name.startswith(OUR_PREFIX):
                 yield f"thread {name}", traceback.extract_stack(frame)
         for other in runs[1:]:
             yield f"job {other.job.id} of {other.job.worker}", self._summary(other, frames)

@@ -8,7 +8,7 @@ from shiftwork.runtime.running.job_run import AnyRun, Run
 
 
 class RunnerListener(Protocol):
-    """Is told of the beginning and the end of a runner, on the event loop."""
+    """Hears of the beginning and the end of a runner, on the event loop."""
 
     def runner_ready(self, runner: "Runner") -> None:
         """Called when the runner begins to take runs; not by a runner that was ready from the start."""
@@ -154,8 +154,8 @@ class Isolation(Protocol):
     def take(self, runs: Sequence[Run], again: Callable[[Sequence[Run]], None]) -> None:
         """Run these as soon as there are places. Each calls `run.owner.run_begun`, and `run_ended` at its end.
 
-        Those of which one has killed their process once more are passed to `again`, and have not ended. Where no place
-        can be had for a long time, the runs end without having begun, as handed back.
+        A group that has killed its process once more is passed to `again`, and has not ended. If no place is free for a
+        long time, the runs end without having begun, as handed back.
         """
 
     def stop(self, run: Run) -> None:

@@ -29,7 +29,7 @@ REFUSED: Final = "the connection was refused"
 SILENT: Final = "no reply"
 
 
-class Pace(Struct, frozen=True, kw_only=True):
+class StoreDelays(Struct, frozen=True, kw_only=True):
     """How long things take on the way to the store, in seconds."""
 
     least: float = 0.0003
@@ -46,13 +46,15 @@ class Pace(Struct, frozen=True, kw_only=True):
 class Network:
     """The store, and the ways of all processes to it."""
 
-    def __init__(self, time: VirtualTime, home: SimProcess, *, chance: Random, pace: Pace, met: Counter[str]) -> None:
+    def __init__(
+        self, time: VirtualTime, home: SimProcess, *, chance: Random, pace: StoreDelays, met: Counter[str]
+    ) -> None:
         self.away: Away | None = None
         """How the store is away now."""
         self.order = 0
         """How many calls have taken effect."""
         self.calm: bool = False
-        """Whether nothing takes long any more."""
+        """Whether nothing takes long now."""
         self.doubled: float = 0.0
         """How many of all rings come twice."""
         self.store: Final = SimStore("memory://simulated", bells=_Tower(self))

@@ -11,7 +11,7 @@ from shiftwork.simulation.ground.sim_machine import SimProcess
 from shiftwork.simulation.ground.virtual_time import VirtualTime
 
 
-class Records:
+class RecordedLines:
     """The lines of all processes."""
 
     def __init__(self, time: VirtualTime) -> None:
@@ -49,7 +49,7 @@ def decoded(texts: dict[str, list[bytes]]) -> dict[str, list[AnyLine]]:
 class _LinesOf:
     """Takes what one process writes, as long as it lives."""
 
-    def __init__(self, records: Records, name: str, process: SimProcess) -> None:
+    def __init__(self, records: RecordedLines, name: str, process: SimProcess) -> None:
         self.write: Callable[[bytes], object] = self.make_room
         self._records = records
         self._name = name

@@ -1,4 +1,4 @@
-"""Simulated threads for plain functions: real ones, of which only one runs at a time, and which wait in virtual time.
+"""Simulated threads for plain functions: real ones, which run one at a time and wait in virtual time.
 
 A thread runs until its function waits (`Strands.sleep`) or has returned; then the event loop goes on. So a plain
 function runs where it does in production, beside the event loop of its process, and yet everything follows from the

@@ -15,7 +15,7 @@ from typing import Any, Final
 from shiftwork.simulation.ground.sim_machine import Due, SimProcess
 
 MOST_AT_ONCE: Final = 200_000
-"""So many callbacks without time passing mean that something goes round in circles."""
+"""This many callbacks without time passing mean that something goes round in circles."""
 KILLED: Final = -9
 MOST_INTERRUPTED: Final = 3
 """How many processes may be off the processor in the middle of something at a time."""
@@ -57,7 +57,7 @@ class VirtualTime:
                 self._run_all()
                 if not over() and not self._pass_time(latest):
                     return over()
-        finally:  # whatever stops it: this thread has no event loop any more
+        finally:  # whatever stops it, this thread has no event loop afterwards
             self.current = None
             self._enter(None)
         return True

@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from shiftwork.history.recorded_store import RecordedStore
 from shiftwork.simulation.ground.links import HANDOVER, Handover
-from shiftwork.simulation.ground.network import Connection, Network, Pace
+from shiftwork.simulation.ground.network import Connection, Network, StoreDelays
 from shiftwork.simulation.ground.process_loop import ProcessLoop
 from shiftwork.simulation.ground.sim_machine import SimMachine, SimProcess
-from shiftwork.simulation.ground.sim_recorder import Records
+from shiftwork.simulation.ground.sim_recorder import RecordedLines
 from shiftwork.simulation.ground.strands import Strands
 from shiftwork.simulation.ground.virtual_time import VirtualTime
 
@@ -22,7 +22,7 @@ LONG_INTERRUPTION_SHARE: Final = 0.02
 """How many of all interruptions are long."""
 
 
-class Rhythm(Pace, frozen=True, kw_only=True):
+class Rhythm(StoreDelays, frozen=True, kw_only=True):
     """How long other things take than the way to the store, and how often a process loses the processor."""
 
     notice: float = 0.0002
@@ -59,7 +59,7 @@ class World:
             met=self.met,
         )
         self.strands: Final = Strands(self.time, self.home)
-        self.records: Final = Records(self.time)
+        self.records: Final = RecordedLines(self.time)
         self._runs: Counter[str] = Counter()
         self._lives: list[asyncio.Task[None]] = []
         self._at_end: list[Callable[[], object]] = []

@@ -71,7 +71,7 @@ def _lane(worker: str, jobs: JobTable, states: StateTable) -> Lane:
         newest_started_at=running.tail[0] if running.tail else None,
         head=_head(best) if best else None,
         retrying=bool(counts[JobStatus.FAILED]),
-        live=any(counts[JobStatus(status)] for status in LIVE),
+        live=any(counts[status] for status in LIVE),
         ready=_ready(worker, jobs, counts[JobStatus.QUEUED]),
     )
 

@@ -13,7 +13,7 @@ from shiftwork.core.model.jobs import DeadJob, JobRecord, JobStatus, begun
 from shiftwork.core.values.job_limits import BEGINNING
 from shiftwork.store.memory.rows import JobTable
 
-EXACT: Final = ("worker", "pool", "key", "unique_key", "instance", "flow")
+EXACT_FIELDS: Final = ("worker", "pool", "key", "unique_key", "instance", "flow")
 
 
 def get(table: JobTable, ids: Sequence[str], *, whole: bool) -> list[JobRecord | None]:
@@ -62,7 +62,7 @@ def _matching(table: JobTable, wanted: JobFilter) -> Iterable[JobRecord]:
     jobs = by_id.values() if wanted.ids is None else [by_id[id] for id in {*wanted.ids} if id in by_id]
     if wanted.status is not None:
         jobs = [job for job in jobs if job.status in wanted.status]
-    for name in EXACT:
+    for name in EXACT_FIELDS:
         if (value := getattr(wanted, name)) is not None:
             jobs = [job for job in jobs if getattr(job, name) == value]
     if (tag := wanted.tag) is not None:

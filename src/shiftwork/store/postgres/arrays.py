@@ -1,6 +1,6 @@
 """Lists as PostgreSQL array literals: one text for a whole column of a batch.
 
-The driver would inspect the type of every element, of which a batch of a hundred jobs has fifteen hundred.
+The driver would inspect the type of every element, and a batch of a hundred jobs has fifteen hundred.
 """
 
 from collections.abc import Sequence

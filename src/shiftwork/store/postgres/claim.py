@@ -25,7 +25,7 @@ _ahead = json.Decoder(dict[str, list[tuple[float, str, float]]])
 
 STALE: Final = "stale"
 """The cause in the row that `shiftwork.claim` returns if the store has another edition."""
-UNKNOWN: Final = "unknown"
+UNKNOWN_DIGEST: Final = "unknown"
 """The cause in that row if the store does not know the digest: the workers under the digest that was sent."""
 CREW_SECONDS: Final = 7 * SECONDS_A_DAY
 """How long the store keeps a digest."""
@@ -68,7 +68,7 @@ class Claimer:
             found = _started(await session.rows("claim", args))
             if not found or found[0].id is not None:
                 return Claims(_claimed(found, pool))
-            if found[0].cause == UNKNOWN:
+            if found[0].cause == UNKNOWN_DIGEST:
                 return None
             if found[0].cause == STALE:
                 return Claims([], stale=True)

@@ -14,7 +14,7 @@ from shiftwork.store.postgres.server.address import PostgresAddress
 from shiftwork.store.postgres.server.sql import quoted
 from shiftwork.store.postgres.server.statements import PostgresSession
 
-SETTINGS: Final = ("fsync", "synchronous_commit", "full_page_writes", "autovacuum")
+SERVER_SETTINGS: Final = ("fsync", "synchronous_commit", "full_page_writes", "autovacuum")
 CREATORS: Final = """
 SELECT n.nspname::text, CASE WHEN a.grantee = 0 THEN 'PUBLIC' ELSE r.rolname END::text
 FROM pg_namespace n CROSS JOIN LATERAL aclexplode(coalesce(n.nspacl, acldefault('n', n.nspowner))) AS a
@@ -58,7 +58,7 @@ def other_roles(found: Sequence[tuple[str, str]], own: str) -> Finding:
         for schema, role in found
     )
     if any(schema == own for schema, _ in found):
-        why = f"another version of shiftwork calls what has the names of its functions in {own}, whoever made it"
+        why = f"another version of shiftwork calls functions in {own} by their names, no matter who made them"
         return Finding(f"{shown}: {why}", remedy, "critical")
     why = "SQL of your own, as in ctx.transaction, can call them in place of PostgreSQL's. shiftwork does not"
     return Finding(f"{shown}: {why}", remedy, "warning")
@@ -66,13 +66,15 @@ def other_roles(found: Sequence[tuple[str, str]], own: str) -> Finding:
 
 async def _settings(session: PostgresSession) -> dict[str, str]:
     """Return the settings of this session: a role or a database may have its own."""
-    rows: list[Any] = await session.query("SELECT " + ", ".join(f"current_setting('{name}')" for name in SETTINGS))
-    return dict(zip(SETTINGS, rows[0], strict=True))
+    rows: list[Any] = await session.query(
+        "SELECT " + ", ".join(f"current_setting('{name}')" for name in SERVER_SETTINGS)
+    )
+    return dict(zip(SERVER_SETTINGS, rows[0], strict=True))
 
 
 def durability(settings: dict[str, str]) -> Finding:
     """Return what a crash or a power cut could lose."""
-    shown = ", ".join(f"{name}={settings[name]}" for name in SETTINGS[:3])
+    shown = ", ".join(f"{name}={settings[name]}" for name in SERVER_SETTINGS[:3])
     if settings["fsync"] == "off":
         loss = "a power cut or an operating system crash can lose every job and damage the whole database"
         return Finding(f"{shown}: {loss}", RELOAD.format(name="fsync"), "critical")

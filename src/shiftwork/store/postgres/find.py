@@ -51,7 +51,7 @@ async def ahead(session: Statements, pool: str, places: Sequence[QueuePlace]) ->
     order = sorted(range(len(places)), key=places.__getitem__)
     ranks, ids = [places[at].rank for at in order], [places[at].id for at in order]
     most = position.LANES + max(1, len(own))
-    args = (session.namespace, pool, own, ranks, ids, most, position.COUNTED_OWN, position.COUNTED)
+    args = (session.namespace, pool, own, ranks, ids, most, position.COUNTED_OWN, position.COUNTED_OTHER)
     place_of = {at: n for n, at in enumerate(order)}
     return ahead_of_each(
         places,

@@ -37,7 +37,7 @@ SELECTED: Final = _selected(_MASKED)
 """These columns as SQL."""
 BEGUN: Final = _selected(_MASKED | _CUT | _CUT_SIZES)
 """These columns, with payloads and results cut off after their beginnings."""
-BROKEN: Final = """\
+BROKEN_COLUMNS: Final = """\
 NULL::bytea[], CASE WHEN j.unmet IS NOT NULL THEN (
     SELECT json_agg(json_build_array(n.needed, n.whatever, n.alone, n.broken) ORDER BY n.needed)::text
     FROM shiftwork.needs n WHERE n.namespace = j.namespace AND n.id = j.id AND n.broken
@@ -55,6 +55,6 @@ def statements(schema: str) -> dict[str, str]:
 
 @cache
 def _statements(schema: str, called: FunctionSet) -> dict[str, str]:
-    text = read("queries.sql").replace("{columns}", SELECTED).replace("{broken}", BROKEN)
+    text = read("queries.sql").replace("{columns}", SELECTED).replace("{broken}", BROKEN_COLUMNS)
     parts = _NAME.split(in_schema(called.versioned(with_type_schemas(text)), schema))
     return {name: without_comments(body).removesuffix(";") for name, body in zip(parts[1::2], parts[2::2], strict=True)}

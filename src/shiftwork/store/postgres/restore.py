@@ -11,7 +11,7 @@ from shiftwork.store.postgres.server.statements import PostgresSession
 from shiftwork.store.postgres.stats import WAITED
 
 BYTES_OF_AN_ITEM: Final = 4_096
-"""So many bytes that a job carries count as another job, because they take as long to write."""
+"""This many bytes of a job count as another job, because they take as long to write."""
 
 
 def size_of(job: JobRecord) -> int:

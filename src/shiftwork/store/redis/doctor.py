@@ -30,7 +30,7 @@ UNKNOWN_FSYNC: Final = Finding(
     "not allow reading appendfsync"
 )
 APPEND: Final = f"CONFIG SET appendonly yes{LASTING}"
-NOTHING: Final = Finding(
+NO_PERSISTENCE: Final = Finding(
     "neither append-only file nor snapshots: a restart, a crash or a power cut loses EVERY JOB", APPEND, "critical"
 )
 NEARLY_FULL: Final = 0.9
@@ -84,7 +84,7 @@ def _durability(facts: dict[str, str], settings: dict[str, str]) -> Finding:
             return Finding(text, "check the server's log and its disk", "critical")
         return found
     if settings.get("save") == "":
-        return NOTHING
+        return NO_PERSISTENCE
     if facts.get("rdb_last_bgsave_status", "ok") != "ok":
         text = "no append-only file, AND THE LAST SNAPSHOT FAILED: a crash or a power cut loses all changes since then"
         return Finding(text, f"check the server's log and its disk; {APPEND}", "critical")

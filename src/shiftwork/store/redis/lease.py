@@ -8,7 +8,7 @@ from shiftwork.core.doc_kinds import BEAT
 from shiftwork.core.observing.beats import InstanceRecord, Orders
 from shiftwork.store.redis.server.client import seconds
 
-LEASE: Final = struct.Struct("<dd")
+BEAT_PREFIX: Final = struct.Struct("<dd")
 """What precedes a stored beat: when its lease ends, and when it came."""
 
 
@@ -21,7 +21,7 @@ def read_instances(flat: Sequence[bytes]) -> list[InstanceRecord]:
     """Return all instances by name, without those that cannot be read: their next beat replaces them."""
     found = []
     for body in flat[1::2]:
-        beat = BEAT.decode(body[LEASE.size :])
+        beat = BEAT.decode(body[BEAT_PREFIX.size :])
         if beat is not None:
-            found.append(InstanceRecord(beat, *LEASE.unpack_from(body)))
+            found.append(InstanceRecord(beat, *BEAT_PREFIX.unpack_from(body)))
     return sorted(found, key=lambda record: record.beat.instance)

@@ -9,9 +9,9 @@ Every script gets KEYS[1], the prefix of all keys of the namespace; ARGV[1], its
 id of the calling store; and then byte strings, which the server's MessagePack does not support. `add_one_fast` has
 arguments of its own.
 
-Lua names statuses, flags and columns, and sentences for people: `NUMBERS` and `TEXTS` replace the names when a script
-is loaded. `STATE`, `Flag` and `INFO` never change, because stores have written them. The dictionary of keys is in
-`parts/keys.lua`, and `parts/job_state.lua` describes the state.
+Lua names statuses, flags and columns, and sentences for people: `LUA_NUMBERS` and `TEXTS` replace the names when a
+script is loaded. `STATE`, `Flag` and `INFO` never change, because stores have written them. The dictionary of keys is
+in `parts/keys.lua`, and `parts/job_state.lua` describes the state.
 """
 
 import re
@@ -71,7 +71,7 @@ OUTCOME: Final = (
 )
 """The columns of `finish`."""
 EXTRA: Final = ("flow", "tags", "needs", "parent", "expires_at")
-"""The optional fields of a new job, of which it has at least one."""
+"""The optional fields of a new job; it has at least one."""
 
 UNKNOWN_JOB, NO_ROOM = -1, -2
 """What scripts return instead of a status: for a job that does not exist, and for a signal that has no room."""
@@ -80,7 +80,7 @@ STEP_KEPT, STEP_STALE, STEP_FULL = 1, 0, -1
 MOST_DIGITS: Final = 15
 """The most digits of the version of a doc: Lua cannot represent every longer number."""
 
-NUMBERS: Final[dict[str, int]] = {
+LUA_NUMBERS: Final[dict[str, int]] = {
     **{f"FLAG_{name}": flag for name, flag in vars(Flag).items() if name.isupper()},
     **{f"COLUMN_INFO_{name.upper()}": n for n, name in enumerate(INFO, 1)},
     **{f"COLUMN_NEW_{name.upper()}": n for n, name in enumerate(NEW, 1)},
@@ -135,7 +135,7 @@ def script(name: str) -> Script:
     flags = "no-writes" if name in READERS else "" if name in REFUSED_WHEN_FULL else "allow-oom"
     first = f"#!lua flags={flags}\n" if flags else "#!lua\n"
     named = _INCLUDE.sub(_included, source(name))
-    text = (first + _TEXT.sub(_literal, with_numbers(named, NUMBERS))).encode()
+    text = (first + _TEXT.sub(_literal, with_numbers(named, LUA_NUMBERS))).encode()
     # The server identifies scripts by SHA-1; security does not depend on it.
     return Script(name, text, sha1(text, usedforsecurity=False).hexdigest().encode())
 

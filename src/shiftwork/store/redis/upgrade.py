@@ -16,7 +16,7 @@ from shiftwork.errors import SchemaVersionError
 from shiftwork.store.abilities import older_nodes_live
 from shiftwork.store.redis.server.client import RedisClient
 
-VERSION: Final = b"2"
+KEYS_VERSION: Final = b"2"
 """The version of the key dictionary in `parts/keys.lua`."""
 BEFORE: Final = b"1"
 UNDER_WAY: Final = b"1 to 2"
@@ -28,14 +28,14 @@ async def agree_on_version(client: RedisClient, prefix: bytes, origin: bytes, pl
     """Write the version into a new namespace, and upgrade an old one. Raises `SchemaVersionError`."""
     key = prefix + b"version"
     # Written only if missing: a full server rejects writes, and its jobs must still run.
-    version = await client.ask("GET", key) or await client.ask("SET", key, VERSION, "NX", "GET")
+    version = await client.ask("GET", key) or await client.ask("SET", key, KEYS_VERSION, "NX", "GET")
     if version in (BEFORE, UNDER_WAY):
         await _upgrade(client, prefix, origin, place)
-        await client.ask("SET", key, VERSION)
-    elif version not in (None, VERSION):
+        await client.ask("SET", key, KEYS_VERSION)
+    elif version not in (None, KEYS_VERSION):
         raise SchemaVersionError(
             f"{place} was written by another version of shiftwork (its keys have version {version.decode()}, "
-            f"ours have {VERSION.decode()}). Upgrade shiftwork everywhere, or choose another namespace."
+            f"ours have {KEYS_VERSION.decode()}). Upgrade shiftwork everywhere, or choose another namespace."
         )
 
 

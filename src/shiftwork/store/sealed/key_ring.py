@@ -16,7 +16,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from shiftwork.core.values.envelopes import BEFORE, NONCE_BYTES, VERSION, key_of, parts, sealed_value, version_of
+from shiftwork.core.values.envelopes import (
+    BEFORE,
+    ENVELOPE_VERSION,
+    NONCE_BYTES,
+    key_of,
+    parts,
+    sealed_value,
+    version_of,
+)
 from shiftwork.errors import EncryptionKeyError
 
 if TYPE_CHECKING:
@@ -24,7 +32,7 @@ if TYPE_CHECKING:
 
 KEY_BYTES: Final = 32
 _ID_BYTES: Final = 4
-VARIABLE: Final = "SHIFTWORK_ENCRYPTION_KEYS"
+KEYS_VARIABLE: Final = "SHIFTWORK_ENCRYPTION_KEYS"
 FILE_VARIABLE: Final = "SHIFTWORK_ENCRYPTION_KEY_FILE"
 _OTHERS: Final = 0o007
 
@@ -59,7 +67,7 @@ class KeyRing:
     def open(self, value: bytes, *place: str) -> bytes | None:
         """Decrypt a value of this place; None if its key is missing, or if it was changed or belongs elsewhere."""
         cipher = self._ciphers.get(key_of(value))
-        if cipher is None or version_of(value) not in (BEFORE, VERSION):
+        if cipher is None or version_of(value) not in (BEFORE, ENVELOPE_VERSION):
             return None
         nonce, ciphertext = parts(value)
         try:
@@ -114,9 +122,9 @@ def key_ring(keys: Sequence[str]) -> KeyRing:
 
 
 def _of_environment() -> tuple[str, ...]:
-    keys, file = os.environ.get(VARIABLE), os.environ.get(FILE_VARIABLE)
+    keys, file = os.environ.get(KEYS_VARIABLE), os.environ.get(FILE_VARIABLE)
     if keys and file:
-        message = f"both {VARIABLE} and {FILE_VARIABLE} are set: unset one of them"
+        message = f"both {KEYS_VARIABLE} and {FILE_VARIABLE} are set: unset one of them"
         raise EncryptionKeyError(message)
     return tuple(_split(keys)) if keys else _of_file(Path(file)) if file else ()
 

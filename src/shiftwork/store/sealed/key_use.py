@@ -13,7 +13,7 @@ from shiftwork.errors import EncryptionKeyError
 from shiftwork.store.abilities import key_ids
 from shiftwork.store.docs import change, read_all
 from shiftwork.store.protocol import Store
-from shiftwork.store.sealed.key_ring import FILE_VARIABLE, VARIABLE
+from shiftwork.store.sealed.key_ring import FILE_VARIABLE, KEYS_VARIABLE
 
 
 async def keys_in_use(store: Store) -> set[str]:
@@ -38,7 +38,8 @@ def refuse_missing_keys(store: Store, in_use: Collection[str]) -> None:
         has = f"has only {' and '.join(ours)}" if ours else "has no keys"
         message = (
             f"jobs in {store.url} are encrypted with key {' and '.join(missing)}, and this process {has}. Give it the "
-            f"same keys as the other processes: {VARIABLE}, {FILE_VARIABLE}, or WorkerOrchestrator(encryption_keys=…)"
+            f"same keys as the other processes: {KEYS_VARIABLE}, {FILE_VARIABLE}, or "
+            "WorkerOrchestrator(encryption_keys=…)"
         )
         raise EncryptionKeyError(message)
 

@@ -28,7 +28,7 @@ from shiftwork.core.model.job_changes import Outcome
 from shiftwork.core.model.job_parts import SeenParts, SeenSignal, SeenStep, Signal, Step
 from shiftwork.core.model.jobs import Attempt, Claimed, DeadJob, JobRecord, LogLine, NewJob, Progress
 from shiftwork.core.model.workers import WorkerState
-from shiftwork.core.schedules.stored import PREFIX
+from shiftwork.core.schedules.stored import SCHEDULES_PREFIX
 from shiftwork.core.values.envelopes import (
     BEFORE,
     as_text,
@@ -41,7 +41,7 @@ from shiftwork.core.values.envelopes import (
 from shiftwork.store.sealed.key_ring import KeyRing
 
 BY: Final = "by"
-PARTS: Final = "parts"
+PARTS_FIELD: Final = "parts"
 """Where the parts of a sealed event are, among its data."""
 """What stays readable of an event's data: stores keep events apart by it."""
 
@@ -193,7 +193,7 @@ class Sealer:
             return event
         hidden = {name: value for name, value in event.data.items() if name != BY}
         if event.parts is not None:
-            hidden[PARTS] = event.parts
+            hidden[PARTS_FIELD] = event.parts
         value = self._encrypt(msgpack.encode((event.message, hidden)), "event", event.name, event.subject)
         return replace(event, message=as_text(value), parts=None, data=_by(event))
 
@@ -203,7 +203,7 @@ class Sealer:
         if said is None:
             return event
         message, data = said
-        parts = data.pop(PARTS, None)
+        parts = data.pop(PARTS_FIELD, None)
         return replace(event, message=message, parts=parts, data={**_by(event), **data})
 
     # ── stored schedules ─────────────────────────────────────────────────────────────────────────────────────────
@@ -268,7 +268,7 @@ def _attempt(id: str, attempt: Attempt) -> tuple[str, ...]:
 
 def _with_payloads(doc: Doc, made: Callable[[str, bytes], bytes]) -> Doc:
     """Return a doc whose schedules, if it holds any, have other payloads. What cannot be read stays as it is."""
-    part = SCHEDULE_PART.decode(doc.body) if doc.kind.startswith(PREFIX) else None
+    part = SCHEDULE_PART.decode(doc.body) if doc.kind.startswith(SCHEDULES_PREFIX) else None
     if part is None:
         return doc
     for name, body in part.items():

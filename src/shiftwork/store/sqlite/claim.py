@@ -55,7 +55,7 @@ class ReadyJob(NamedTuple):
 
 
 class WholeJobs(list[ReadyJob]):
-    """Rows of which none is damaged."""
+    """Rows, none of them damaged."""
 
 
 class ReadyColumns(NamedTuple):

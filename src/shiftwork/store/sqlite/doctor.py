@@ -31,7 +31,7 @@ LOSSES: Final = {
 
 PROBE_BYTES: Final = 1 << 20
 """How much `try_room` writes."""
-FULL: Final = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
+DISK_FULL: Final = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
 def check(path: str, *, synchronous: str, namespace: str) -> dict[str, Finding]:
@@ -99,6 +99,6 @@ def try_room(path: str, side: Path) -> None:
             while left:
                 left = left[file.write(left) :]
     except OSError as error:
-        if error.errno in FULL:
+        if error.errno in DISK_FULL:
             raise faults.full(error, path) from error
         raise faults.unavailable(error, path) from error

@@ -42,8 +42,8 @@ CONDITIONS: Final = (
     ("until", "{place}.created_at {within} :until"),
 )
 """By argument: the condition that it stands for. The place of a job in the result is in `jobs`, or in `tags`."""
-NEWEST: Final = {"behind": "<", "within": ">="}
-OLDEST: Final = {"behind": ">", "within": "<="}
+NEWEST_FIRST: Final = {"behind": "<", "within": ">="}
+OLDEST_FIRST: Final = {"behind": ">", "within": "<="}
 
 Found = tuple[float, str, int]
 """The job's creation time, its id and its number."""
@@ -196,7 +196,7 @@ class _Search:
         by_tag = statement == "find_by_tag"
         conditions = [sql for name, sql in CONDITIONS if args.get(name) is not None and not (by_tag and name == "tag")]
         wanted = " AND ".join(conditions).format(
-            place="tags" if by_tag else "jobs", **(NEWEST if self._newest else OLDEST)
+            place="tags" if by_tag else "jobs", **(NEWEST_FIRST if self._newest else OLDEST_FIRST)
         )
         ordered = SQL[statement] if self._newest else SQL[statement].replace(" DESC", "")
         rows: list[Found] = self._session.db.execute(ordered.replace("{wanted}", wanted or "1"), args).fetchall()

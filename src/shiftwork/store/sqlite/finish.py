@@ -257,4 +257,4 @@ def bury(session: SqliteSession, broken: Unreadable, now: float | None) -> None:
         ended[str(id)] = JobStatus.DEAD
     repark(session, groups)
     if ended:
-        flows.meet(session, ended, flows.UNKNOWN if now is None else now)
+        flows.meet(session, ended, flows.UNKNOWN_TIME if now is None else now)

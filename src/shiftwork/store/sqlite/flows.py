@@ -24,7 +24,7 @@ from shiftwork.store.sqlite.rows import DoomedJob, kind_of, need_of
 from shiftwork.store.sqlite.sql import SQL
 from shiftwork.store.sqlite.waking import repark, ring_if_next
 
-UNKNOWN: Final = -inf
+UNKNOWN_TIME: Final = -inf
 """A time before all others, for a release whose time is not known: the job is scheduled, and the leader queues it."""
 
 

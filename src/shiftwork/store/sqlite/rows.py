@@ -24,7 +24,7 @@ Row = dict[str, Any]
 
 INLINE_BYTES: Final = 1024
 """Larger payloads and results have tables of their own, because every change of status rewrites the job's row."""
-PARTS: Final = ("payloads", "results", "attempts", "needs", "tags", "steps", "signals")
+PART_TABLES: Final = ("payloads", "results", "attempts", "needs", "tags", "steps", "signals")
 """The tables whose rows end with their job, in the order of `parts_in_use`."""
 DoomedJob = tuple[int, int, int, int, int | None]
 """A job to be deleted: its own number, and those of its pool, its worker, its status and its flow."""
@@ -192,7 +192,7 @@ def delete(session: SqliteSession, doomed: Iterable[DoomedJob]) -> int:
         session.count(pool, worker, flow, status, -n)
     seqs = (as_list(seq for seq, *_ in doomed),)
     session.run("delete_jobs", seqs)
-    for part, used in zip(PARTS, session.run("parts_in_use").fetchone(), strict=True):
+    for part, used in zip(PART_TABLES, session.run("parts_in_use").fetchone(), strict=True):
         if used:
             session.run(f"delete_{part}", seqs)
     if any(flow is not None for *_, flow in doomed):

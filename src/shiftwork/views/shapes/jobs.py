@@ -25,7 +25,7 @@ from shiftwork.views.instances import JobStack
 UNASKED: Final = {"not shown": "the function has not waited for this signal yet, so it may be secret"}
 """Stands for the value of a signal that no wait has asked for."""
 LARGE_SECRET: Final = {"not shown": "a step returned a secret that is too large to look for it in this value"}
-"""Stands for the other values of a job with a secret of which a page reads only the beginning."""
+"""Stands for the other values of a job, where a page reads only the beginning of a secret."""
 Hide = Callable[[Any], Any]
 StepKind = Literal["step", "failed", "sleep", "wait", "signal", "timeout"]
 _KINDS: Final[Mapping[str, StepKind]] = {

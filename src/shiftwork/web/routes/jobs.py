@@ -10,7 +10,7 @@ from msgspec import Meta, Struct, field, structs
 from shiftwork.control.control import Control
 from shiftwork.control.jobs.bulk import RATE_PATTERN, Action, Changed, check_rate
 from shiftwork.core.model.job_changes import JobOrder
-from shiftwork.core.model.jobs import CheckedJobOptions, JobPriority, JobStatus
+from shiftwork.core.model.jobs import NOT_STARTED, CheckedJobOptions, JobPriority, JobStatus
 from shiftwork.core.observing.dead_groups import Group
 from shiftwork.core.options.value_checks import LONGEST_TAG, MOST_TAGS, SHORTEST_TIMEOUT, TAG_PATTERN
 from shiftwork.handles.job import Job
@@ -34,7 +34,6 @@ from shiftwork.web.routing import Body, Id, Name, Query, Text, get, post
 from shiftwork.web.site import Site
 
 MOST_CHANGED: Final = 100_000
-_WAITING: Final = (JobStatus.WAITING, JobStatus.SCHEDULED, JobStatus.QUEUED, JobStatus.FAILED)
 
 Instant = Annotated[datetime, Meta(tz=True)]
 GroupKey = Annotated[str, Meta(pattern="^[0-9a-f]{24}$")]
@@ -316,7 +315,7 @@ async def change_jobs(site: Site, body: CancelJobs | RetryJobs | DiscardJobs) ->
     """Cancel, retry or discard all jobs that match, or count them (`dry_run`). A `rate` spreads retries over time."""
     wanted = {name: value for name, value in structs.asdict(body.filter).items() if value is not None}
     if isinstance(body, CancelJobs):
-        wanted.setdefault("status", list(_WAITING))
+        wanted.setdefault("status", list(NOT_STARTED))
     action = _ACTIONS[type(body)]
     check_rate(action, body.rate)
     if body.dry_run:

@@ -34,7 +34,7 @@ class OverviewAnswer(SummaryShape, frozen=True, kw_only=True):
 
 
 class HistoryQuery(Query, frozen=True, kw_only=True):
-    """How far back the charts go, and of which pool."""
+    """How far back the charts go, and for which pool."""
 
     seconds: Annotated[int, Meta(ge=1, le=KEPT_SECONDS)] = SHOWN_SECONDS
     pool: Name | None = None

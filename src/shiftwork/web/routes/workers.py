@@ -122,7 +122,7 @@ class Trigger(Body, frozen=True, kw_only=True):
 
 
 class Forgotten(Struct, frozen=True):
-    """The worker of which only ended jobs are left."""
+    """The worker that has only ended jobs left."""
 
     worker: str
 

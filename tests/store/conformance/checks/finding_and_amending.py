@@ -125,7 +125,7 @@ async def check_pages_follow_each_other(lab: Lab) -> None:
 
 
 async def check_pages_follow_each_other_in_every_order(lab: Lab) -> None:
-    """Whichever index a filter is served by, the oldest first are the newest first backwards."""
+    """Whichever index serves a filter, oldest first is the reverse of newest first."""
     store = lab.store
     await one_of_each(store)
     for second in range(4):

@@ -423,7 +423,7 @@ async def check_docs_that_cannot_be_read_count_as_absent(lab: Lab) -> None:
 
 
 async def check_a_pool_whose_doc_cannot_be_read_counts_as_paused(lab: Lab) -> None:
-    """Nothing must start that a person has stopped. Other pools go on."""
+    """Nothing that a person has stopped may start. Other pools continue."""
     store = lab.store
     for body in (b"", b"\xc1", msgpack.encode({"paused": "maybe"})):
         await put(store, "pool", "p", body)

@@ -40,7 +40,7 @@ def chain(*ids: str) -> list[NewJob]:
 
 
 async def broken_of(store: Store, id: str) -> list[str]:
-    """The jobs that a job waits for in vain."""
+    """The jobs that a job waits for although they cannot complete."""
     return [need.id for need in (await get(store, id)).unmet if need.broken]
 
 
@@ -158,7 +158,7 @@ async def check_a_job_that_is_added_behind_a_stranded_one_starts_if_any_end_will
 
 
 async def check_what_a_running_job_adds_may_be_stranded_at_once(lab: Lab) -> None:
-    """What waits for the running job waits for that job in vain; what needs any end does not wait for it."""
+    """What needs the running job to complete cannot run; what needs any end does not wait for it."""
     store = lab.store
     await add(store, job("dead", "v", flow="f"))
     await finish(store, failed(await claim_one(store, "dead", workers=["v"])))

@@ -20,7 +20,7 @@ from shiftwork.store.postgres.server.faults import shown
 from shiftwork.store.postgres.server.sql import DEFAULT_SCHEMA
 from shiftwork.store.url_checks import unknown_parameter
 
-OWN: Final = ("schema", "pooling", "pool_size")
+OWN_PARAMETERS: Final = ("schema", "pooling", "pool_size")
 POOLING: Final = ("session", "transaction")
 DRIVER_DEFAULTS: Final = {
     "connect_timeout": 10,
@@ -33,7 +33,7 @@ DRIVER_DEFAULTS: Final = {
 }
 """Options of libpq unless the URL sets them. With these it notices within seconds that a server has vanished."""
 LOCK_TIMEOUT: Final = "10s"
-SETTINGS: Final = {
+SESSION_SETTINGS: Final = {
     "lock_timeout": LOCK_TIMEOUT,
     "jit": "off",
     "default_transaction_isolation": r"read\ committed",  # a statement must see what was committed while it waited
@@ -80,8 +80,8 @@ def parse(url: str) -> PostgresAddress:
     """Parse a URL. Raises `UnknownStoreError`, which says what is wrong with it."""
     base, _, query = url.partition("?")
     pairs = parse_qsl(query, keep_blank_values=True)
-    own = {name: value for name, value in pairs if name in OWN}
-    theirs = [(name, value) for name, value in pairs if name not in OWN]
+    own = {name: value for name, value in pairs if name in OWN_PARAMETERS}
+    theirs = [(name, value) for name, value in pairs if name not in OWN_PARAMETERS]
     pooling = own.get("pooling", "session")
     if pooling not in POOLING:
         raise UnknownStoreError(
@@ -119,12 +119,14 @@ def _driver_options(base: str, theirs: list[tuple[str, str]], pooling: str) -> d
     except psycopg.Error as error:
         unknown = re.search(r'invalid URI query parameter: "(.*)"', str(error))
         if unknown:
-            raise unknown_parameter("postgresql", unknown[1], OWN, query=urlencode(theirs, safe="@")) from None
+            raise unknown_parameter(
+                "postgresql", unknown[1], OWN_PARAMETERS, query=urlencode(theirs, safe="@")
+            ) from None
         raise UnknownStoreError(f"write postgresql://user@host:5432/database: {shown(error)}") from None
     options = {**DRIVER_DEFAULTS, **given}
     if pooling == "session" and "options" not in given:
         # A proxy that pools by transaction refuses settings of a session. Functions have settings of their own.
-        options["options"] = " ".join(f"-c {name}={value}" for name, value in SETTINGS.items())
+        options["options"] = " ".join(f"-c {name}={value}" for name, value in SESSION_SETTINGS.items())
     return options
 
 

@@ -111,7 +111,7 @@ class DirectCall:
 
 
 Watch = Callable[[float], object]
-"""Waits for events on a connection, so many milliseconds at most, and returns them."""
+"""Waits for events on a connection, for this many milliseconds at most, and returns them."""
 
 
 class BlockingSession(BlockingConnection[psycopg.Connection[Any], Sequence[bytes | None], PGresult]):

@@ -28,7 +28,7 @@ DEBOUNCE_SECONDS: Final = 0.006
 """How long a topic is not sent again after it was sent."""
 POOL_DEBOUNCE_SECONDS: Final = 0.002
 """How long the topic of a pool is not sent again: shorter, because a job waits for it."""
-MAX_BYTES: Final = 7_000
+MAX_NOTIFICATION_BYTES: Final = 7_000
 """The largest notification that is sent; the server allows 8,000 bytes."""
 FALLBACK_SECONDS: Final = (4.0, 6.0)
 """The interval at which bells ring without a notification while notifications work, random within these bounds."""
@@ -234,7 +234,7 @@ def _payloads(sender: str, topics: list[str]) -> Iterable[str]:
     size = 0
     for topic in topics:
         length = len(json.encode(topic)) + 1
-        if batch and size + length > MAX_BYTES:
+        if batch and size + length > MAX_NOTIFICATION_BYTES:
             yield payload(sender, batch)
             batch, size = [], 0
         batch.append(topic)

@@ -12,7 +12,7 @@ from shiftwork.core.workers.state import FAILED_IN_A_ROW
 DEFAULT_SCHEMA: Final = "shiftwork"
 STEP_KEPT, STEP_STALE, STEP_FULL = 1, 0, -1
 """What the function `keep_step` returns: the step is kept, its run is stale, or its job has no room for it."""
-NUMBERS: Final = {
+SQL_NUMBERS: Final = {
     "STATUS_ABSENT": 9,
     "LIMIT_AFTER_DROPPED": FIRST_ATTEMPTS + 2,
     "STEP_KEPT": STEP_KEPT,
@@ -49,7 +49,7 @@ def read_folder(name: str) -> Iterator[tuple[str, str]]:
 
 
 def _loaded(path: Path) -> str:
-    text = with_numbers(path.read_text(encoding="utf-8"), NUMBERS)
+    text = with_numbers(path.read_text(encoding="utf-8"), SQL_NUMBERS)
     text = text.replace("{index_plans}", INDEX_PLANS).replace("{lookup_plans}", LOOKUP_PLANS)
     return text.replace("{failed_in_a_row}", literal(FAILED_IN_A_ROW))
 

@@ -15,7 +15,7 @@ from shiftwork.store.redis.server.address import Node, RedisAddress, named
 from shiftwork.store.redis.server.pipeline import Argument, ConnectionLostError, Pipeline
 
 REDIRECTIONS: Final = 5
-OLDEST: Final = (7, 0)
+OLDEST_REDIS: Final = (7, 0)
 KEEPALIVE: Final = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
 """Options of TCP. They detect a vanished peer after 25 seconds, even on a connection that only listens."""
 
@@ -151,7 +151,7 @@ def _check_server(reply: asyncio.Future[bytes], node: Node) -> None:
         raise
     version = facts.get("redis_version", "")
     numbers = tuple(int(number) for number in re.findall(r"\d+", version)[:2])
-    if numbers and numbers < OLDEST:
+    if numbers and numbers < OLDEST_REDIS:
         raise StoreUnavailableError(
             f"the server at {named(node)} is Redis {version}; shiftwork needs Redis 7.0 or Valkey 7.2, or newer: "
             "upgrade it."

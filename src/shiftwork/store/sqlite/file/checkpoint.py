@@ -5,7 +5,7 @@ and calls that are served on the event loop never pay for it.
 
 The log starts over with the first write after all of it was copied, unless something still reads from it. Where
 something always reads, that moment never comes by itself. So if the log has grown on after a checkpoint, the next one
-keeps writers out for a moment, in which those who read from the log come to an end: whoever begins to read meanwhile
+keeps writers out for a moment, in which reads from the log come to an end: a read that begins meanwhile
 reads the file alone. That moment grows with each try.
 
 A SQLite before 3.51.3 can damage the file if one connection checkpoints while another writes. There, this process only

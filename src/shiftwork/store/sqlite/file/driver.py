@@ -10,7 +10,7 @@ import sqlite3
 from types import ModuleType
 from typing import Any, Final, cast
 
-OLDEST: Final = (3, 35, 0)
+OLDEST_SQLITE: Final = (3, 35, 0)
 """The first SQLite with RETURNING and UPDATE … FROM."""
 WAL_RESET_FIXED: Final = (3, 51, 3)
 """The first SQLite that cannot corrupt a file by resetting the log during a checkpoint."""
@@ -32,12 +32,12 @@ def _newest() -> ModuleType:
 
 driver: Final[Any] = _newest()
 Error: Final = cast("type[sqlite3.Error]", driver.Error)
-VERSION: Final = cast("tuple[int, int, int]", driver.sqlite_version_info)
+SQLITE_VERSION: Final = cast("tuple[int, int, int]", driver.sqlite_version_info)
 
 
 def wal_reset_fixed() -> bool:
     """Return whether the SQLite in use is free of the WAL-reset bug."""
-    return VERSION >= WAL_RESET_FIXED
+    return SQLITE_VERSION >= WAL_RESET_FIXED
 
 
 class Damaged(str):

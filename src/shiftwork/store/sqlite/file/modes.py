@@ -23,7 +23,7 @@ from shiftwork.core.health.health_values import Finding
 from shiftwork.errors import StoreUnavailableError
 
 GROUP: Final = stat.S_IRGRP | stat.S_IWGRP
-OTHERS: Final = stat.S_IRWXO
+OTHER_USERS: Final = stat.S_IRWXO
 
 _creating: Final = threading.Lock()
 
@@ -112,7 +112,7 @@ def _user(uid: int) -> str:
 
 def finding(database: str, side: Path) -> Finding:
     """Return what the doctor reports: which of the files other users of this machine may open."""
-    exposed = [path for path, mode in _modes(database, side) if mode & OTHERS and _reachable(path)]
+    exposed = [path for path, mode in _modes(database, side) if mode & OTHER_USERS and _reachable(path)]
     if not exposed:
         return Finding("open to their owner and its group" if _shared(database) else "open to their owner alone")
     return Finding(

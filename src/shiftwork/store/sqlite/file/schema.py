@@ -19,7 +19,7 @@ from shiftwork.core.model.job_parts import Wait
 from shiftwork.core.values.beginnings import read_signal, read_step
 from shiftwork.errors import SchemaVersionError, StoreUnavailableError
 from shiftwork.store.abilities import older_nodes_live
-from shiftwork.store.sqlite.file.driver import OLDEST, VERSION, Connection, driver
+from shiftwork.store.sqlite.file.driver import OLDEST_SQLITE, SQLITE_VERSION, Connection, driver
 from shiftwork.store.sqlite.file.write_turn import WriteTurn
 from shiftwork.store.sqlite.sql import SQL, script
 
@@ -33,9 +33,9 @@ APPLICATION_ID: Final = 0x73687774
 
 def check_driver() -> None:
     """Reject a SQLite that lacks what the statements need."""
-    if VERSION < OLDEST:
+    if SQLITE_VERSION < OLDEST_SQLITE:
         raise StoreUnavailableError(
-            f"SQLite {driver.sqlite_version} is too old: shiftwork needs {'.'.join(map(str, OLDEST))} or newer. "
+            f"SQLite {driver.sqlite_version} is too old: shiftwork needs {'.'.join(map(str, OLDEST_SQLITE))} or newer. "
             "Install `pysqlite3`, which brings its own, or a newer Python."
         )
 
