@@ -1,8 +1,9 @@
 """Plays many seeds, in as many processes as are wanted, and adds up what was played."""
 
 import signal
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import count
 from multiprocessing import get_context
 from queue import SimpleQueue
 
@@ -15,6 +16,7 @@ from shiftwork.simulation.judged import JudgedSeed, judged, judged_episode, with
 from shiftwork.simulation.minimising import minimised
 
 HOUR = 3600.0
+FEW = 10.0
 
 
 class PlayedSeeds(Struct):
@@ -40,11 +42,12 @@ class PlayedSeeds(Struct):
     def text(self, took: float) -> str:
         """Return it in words, given how many seconds it took."""
         hours = self.seconds / HOUR
-        rate = hours / took * 60.0 if took else 0.0
+        each_minute = hours / took * 60.0 if took else 0.0
+        rate = f"{each_minute:,.0f}" if each_minute >= FEW else f"{each_minute:.1f}"
         what = f"{counted(self.jobs, 'job')}, {counted(self.runs, 'run')} ({self.interrupted:,} interrupted)"
         return (
             f"{counted(self.seeds, 'seed')}: {what}, {counted(self.faults, 'fault')}\n"
-            f"{hours:,.1f} cluster-hours in {in_words(took)}, {rate:,.0f} in a minute"
+            f"{hours:,.1f} cluster-hours in {in_words(took)}, {rate} in a minute"
         )
 
 
@@ -75,15 +78,17 @@ def _next(over: "SimpleQueue[JudgedSeed | BaseException]") -> JudgedSeed:
     return one
 
 
-def smallest(seed: int, size: str | None = None) -> tuple[Episode, list[int]]:
+def smallest(seed: int, size: str | None = None, report: Callable[[int], object] = int) -> tuple[Episode, list[int]]:
     """Return the episode of a seed that fails, and the numbers of the fewest faults with which it still does.
 
-    It counts as the same failure if one of the same rules is refuted.
+    It counts as the same failure if one of the same rules is refuted. `report` is told how often it was played so far.
     """
+    played = count(1)
     episode = draw(seed, size)
     rules = {finding.rule for finding in judged_episode(episode)[0].findings}
 
     def fails(numbers: list[int]) -> bool:
+        report(next(played))
         found = judged_episode(with_faults(episode, numbers))[0].findings
         return any(finding.rule in rules for finding in found)
 

@@ -28,12 +28,14 @@ Simulate clusters in which things go wrong, and check each against the promises 
 
 Each seed decides everything: the nodes, pools and workers, what clients do, what fails and when, how long each call
 takes and which process goes on next. The app, the runtime and the core are the real ones; time, processes, the network
-and the store's failures are simulated. docs/proof.md says what it covers and what it leaves out.
+and the store's failures are simulated. docs/proof.md says what it covers and what it leaves out. A cluster-hour is an
+hour of virtual time in which a cluster is simulated.
 
 \b
 Exit codes:
   0  no seed has broken a promise
   1  a seed has; the command that plays it again is printed
+  130  interrupted by Ctrl-C, and no seed so far has; what was played is printed
 
 \b
 Examples:
@@ -138,8 +140,9 @@ def _options(options: dict[str, Any]) -> str:
 
 
 def _fault(fault: Any) -> str:
-    seconds = f" for {fault.seconds:g} s" if fault.seconds else ""
-    return f"{fault.at:.3f} s: {fault.kind} {fault.target} {fault.what}".rstrip() + seconds
+    more = f" for {fault.seconds:g} s" if fault.seconds else ""
+    more += f", {counted(fault.callbacks, 'callback')} later" if fault.callbacks else ""
+    return f"{fault.at:.3f} s: {fault.kind} {fault.target} {fault.what}".rstrip() + more
 
 
 def _show_findings(findings: "Sequence[BrokenPromise]") -> None:
@@ -154,7 +157,12 @@ def _show_findings(findings: "Sequence[BrokenPromise]") -> None:
 def _minimise(seed: int, size: str | None) -> None:
     from shiftwork.simulation.campaign import smallest
 
-    episode, numbers = smallest(seed, size)
+    bar = ProgressBar(terminal=True, noun="episode") if sys.stderr.isatty() else None
+    try:
+        episode, numbers = smallest(seed, size, lambda n: bar.show(f"minimising {seed}", n, 0) if bar else None)
+    finally:
+        if bar:
+            bar.end()
     said = "no fault is" if not numbers else f"{len(numbers)} of {counted(len(episode.faults), 'fault')}"
     said += "" if not numbers else " is" if len(numbers) == 1 else " are"
     say(f"seed {seed}: {said} enough:")
