@@ -98,7 +98,7 @@ class Faults:
         return bool(frozen)
 
     def _kill_at_call(self, fault: FaultPlan) -> None:
-        self._node(fault).dies_at = fault.what
+        self._node(fault).die_at(fault.what)
 
     def _stop_node(self, fault: FaultPlan) -> None:
         node = self._node(fault)
@@ -169,6 +169,6 @@ class Faults:
                 for one in (process, *process.threads):
                     self._world.time.thaw(one)
         for node in self._nodes:
-            node.dies_at = None
+            node.die_at(None)
             if node.version < self._versions:  # or no node would have what is new
                 node.deploy(self._versions, DEPLOY_SECONDS)

@@ -38,12 +38,10 @@ class SimNode:
         self._world = world
         self._episode = episode
         self._plan = plan
-        self.dies_at: str | None = None
-        """The call that is to be its last: it dies when that has taken effect, before it hears of it."""
+        self._dies_at: str | None = None
         self._connection: Connection
         """The way to the store of the process that is there now."""
         self._children: list[SimProcess] = []
-        world.network.watchers.append(self._watch)
         world.later(world.home, plan.at, self.start)
 
     @property
@@ -68,10 +66,19 @@ class SimNode:
         self._world.serving.pop(self.name, None)
         self._world.later(self._world.home, RESTART_SECONDS * (1.0 + 1000 * self._world.soon()), self.start)
 
+    def die_at(self, call: str | None) -> None:
+        """Let this call be its last: it dies when that has taken effect, before it hears of it."""
+        watchers = self._world.network.watchers
+        if self._dies_at is not None:
+            watchers.remove(self._watch)
+        if call is not None:
+            watchers.append(self._watch)
+        self._dies_at = call
+
     def _watch(self, call: Posted) -> None:
         process = call.source.process
-        if call.method == self.dies_at and process is self.process:
-            self.dies_at = None
+        if call.method == self._dies_at and process is self.process:
+            self.die_at(None)
             self._world.met["kill at call"] += 1
             process.die(KILLED)
 

@@ -90,7 +90,7 @@ class Network:
         if cut == "refused":
             time.later(call.caller, self.way(), call.fail, REFUSED)
             return
-        fate = source.fate(call.method)
+        fate = source.fate(call.method) if source.fates else None
         call.gives_up_at = time.now + self._pace.patience
         if fate == "lost request" or cut == "silent":
             self._met["lost request"] += 1
@@ -128,7 +128,7 @@ class Network:
         call.order = self.order
         if fate is not None:
             self._met[fate] += 1
-        for watcher in self.watchers:
+        for watcher in self.watchers[:]:
             watcher(call)
         arrives = time.now + self.way()
         if fate is None and arrives < call.gives_up_at:
@@ -239,7 +239,7 @@ class Connection:
         self._network = network
         self.under_way: Final[set[Posted]] = set()
         """The calls that wait for a reply."""
-        self._fates: list[tuple[str | None, Fate]] = []
+        self.fates: list[tuple[str | None, Fate]] = []
         self._ringing: dict[str, None] = {}
         self._last: dict[str, float] = {}
         """When the last call of each kind arrives."""
@@ -285,13 +285,13 @@ class Connection:
 
     def doom(self, method: str | None, fate: Fate) -> None:
         """Let this become of the next call, or of the next one of this method."""
-        self._fates.append((method, fate))
+        self.fates.append((method, fate))
 
     def fate(self, method: str) -> Fate | None:
         """Return what is to become of a call."""
-        for place, (of, fate) in enumerate(self._fates):
+        for place, (of, fate) in enumerate(self.fates):
             if of is None or of == method:
-                del self._fates[place]
+                del self.fates[place]
                 return fate
         return None
 
