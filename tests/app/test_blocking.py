@@ -1,6 +1,7 @@
 """The coroutines of an orchestrator and of a job as plain calls: all of them, and from threads."""
 
 import inspect
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from shiftwork import Job, JobStatus, LifecycleError, UnknownJobError, WorkerOrc
 from shiftwork.app.blocking import BlockingOrchestrator
 from shiftwork.handles.job import BlockingJob
 from shiftwork.store.sqlite import SqliteStore
+from tests.polling import wait_until
 from tests.runtime.stage import DEADLINE
 
 
@@ -56,6 +58,15 @@ def test_a_program_without_an_event_loop_runs_and_asks_everything() -> None:
     assert app.get_status()["state"] == "stopped"
     assert [job.id for job in app.blocking.find_jobs(worker="double", limit=1)]
     app.blocking.close()
+
+
+def test_closing_ends_the_threads_of_the_store_too(tmp_path: Path) -> None:
+    before = {*threading.enumerate()}
+    app = WorkerOrchestrator(f"sqlite:///{tmp_path / 'shop.db'}")
+    assert app.blocking.find_jobs() == []
+    assert {*threading.enumerate()} > before
+    app.blocking.close()
+    wait_until(lambda: {*threading.enumerate()} <= before)
 
 
 def test_a_forked_process_is_told_to_name_its_store_by_url(tmp_path: Path) -> None:

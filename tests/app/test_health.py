@@ -120,10 +120,13 @@ async def test_the_next_leader_reports_what_the_one_before_it_could_not_and_noth
     def emit(name: str, subject: str, message: str, **_: object) -> None:
         heard.append(f"{name} {subject}")
 
+    def emit_quietly(name: str, *_: object, **__: object) -> None:
+        pytest.fail(f"{name} is not kept in the store")
+
     async def judge(*, with_room: bool = False) -> Health:
         return Health("degraded", found)
 
-    reporter: Any = SimpleNamespace(emit=emit, emit_quietly=emit)
+    reporter: Any = SimpleNamespace(emit=emit, emit_quietly=emit_quietly)
     leader: Any = SimpleNamespace(leading=False)
     monitor = HealthMonitor(judge, MemoryStore(), reporter, ManualClock(), leader)
     problem = Problem("dead_letters", "p", "3 jobs are dead", "look at them")

@@ -261,7 +261,8 @@ async def test_a_forked_process_enters_the_lifespan_itself() -> None:
 
     await app.start()
     middleware = app.served.middleware
-    middleware.forked()  # as in a child of this process, which has neither its loop nor what it has entered
+    inherited: Any = middleware.forked()  # as in a child of this process, with neither its loop nor what it has entered
+    assert inherited[-1] == 1, "what was entered is kept, because freeing it would end it"
     states = [middleware.state]
     await middleware.enter()
     assert [*states, middleware.state] == [None, 2]

@@ -125,6 +125,8 @@ def test_given_up(shop: Terminal) -> None:
     assert "is moving to" in shop.refused("cancel", "--all", "--yes")
     with pytest.raises(MoveError, match="is moving to"):
         asyncio.run(load_app("shop:app").start())
+    with pytest.raises(MoveError, match="is moving to"):
+        in_shop(lambda app: app.pause_schedule("nightly"))
     assert "is abandoned" in shop.ok("move", OLD, "--abandon", store=None)
     assert shop.ok("move", OLD, "--abandon", store=None) == "no move was started; nothing is changed\n"
     node = shop.node()

@@ -155,3 +155,8 @@ def test_what_all_gates_hold_goes_by_the_largest_of_them() -> None:
     assert known is not None
     assert (known.jobs, known.gate.code, known.gate.by) == (165, "breaker", "smtp")
     assert held_of([free]) is None
+
+
+def test_jobs_that_no_node_can_run_want_no_slot() -> None:
+    gone = unserved("gone", 55)
+    assert (gone.queued, gone.open, gone.startable, gone.slots) == (55, 0, 0, 0.0)

@@ -64,6 +64,10 @@ def test_an_entry_holds_for_a_month_and_then_the_registered_bounds_do() -> None:
     assert (held.low, held.high, held.why) == (1, 9, "as registered")
     monthly = {"0 0 1 * *": (3, 4)}
     assert by_clock("2026-10-31 23:59:00", monthly).low == 3
+    assert by_clock("2026-11-07 23:59:00", monthly).since == "Sunday 00:00 Europe/Vienna"
+    assert by_clock("2026-11-08 00:01:00", monthly).since == "November 1 00:00 Europe/Vienna", (
+        "no longer by its weekday"
+    )
 
 
 @pytest.mark.parametrize(

@@ -199,6 +199,36 @@ def test_a_bad_value_is_refused_with_worker_and_option(
     assert any(option in str(error) for option in options)
 
 
+def test_the_least_that_an_option_may_be_is_accepted() -> None:
+    continuous = {"execution_mode": CONTINUOUS, "interval_seconds": 0}
+    least = {"max_retries": 0, "max_consecutive_failures": 1, "max_running": 1, "keep_completed_seconds": 0}
+    worker = worker_config("w", {**continuous, **least})
+    assert {name: getattr(worker, name) for name in least} == least
+    rules = {
+        "retry": Retry(base_seconds=0, factor=1, max_seconds=0, jitter=0),
+        "breaker": Breaker(failures=1, window_seconds=0.1, cool_down_seconds=0.1),
+    }
+    worker = worker_config("w", rules)
+    assert (worker.retry, worker.breaker) == (rules["retry"], rules["breaker"])
+    assert worker_config("w", {"retry": Retry(jitter=1)}).retry == Retry(jitter=1)
+    pool = {
+        "min_workers": 0,
+        "max_workers": 1,
+        "scale_up_threshold": 1,
+        "scale_down_threshold": 0,
+        "target_latency_seconds": 0.1,
+        "scale_down_after_seconds": 0,
+        "heartbeat_interval": 0.1,
+        "cpu": 0.1,
+        "memory": 1,
+        "max_jobs_per_instance": 1,
+        "max_memory_per_instance": 1,
+        "priority_aging_seconds": 0,
+    }
+    config = pool_config("p", pool)
+    assert {name: getattr(config, name) for name in pool} == pool
+
+
 @pytest.mark.parametrize("name", ["", " a", "a\n", "a\tb", "a\x00", "a@b", "x" * 201, 5, None])
 def test_a_bad_name_is_refused(name: Any) -> None:
     for refused in (worker_config, pool_config):

@@ -10,12 +10,14 @@ from shiftwork.core.model.jobs import JobPriority
 from shiftwork.core.model.workers import PoolConfig, WorkerState
 from shiftwork.core.observing.beats import Beat, NodeBeat
 from shiftwork.core.observing.pool_stats import PoolStats, WorkerStats
+from shiftwork.core.scaling.demand import WorkerWindow
 from shiftwork.core.scaling.plan import (
     DRAIN_REMEMBERED_SECONDS,
     LOST_REMEMBERED_SECONDS,
     PlanFacts,
     PlanMemory,
     Planned,
+    is_at_rest,
     next_plan,
     totals,
     with_lost,
@@ -229,6 +231,24 @@ def test_a_rate_limited_worker_of_slow_jobs_gets_the_slots_that_its_limit_keeps_
     day.live(120)
     assert 20 <= max(day.sizes) <= 22
     assert day.ended > 100 * 10
+
+
+@pytest.mark.parametrize(
+    ("live_before", "live", "ended", "at_rest"),
+    [(0, 0, 5, True), (0, 1, 5, False), (1, 0, 5, False), (0, 0, 6, False)],
+    ids=["nothing", "a job was added", "a job went away", "a job came and ended"],
+)
+def test_the_next_plan_waits_only_if_nothing_has_happened(
+    live_before: int, live: int, ended: int, *, at_rest: bool
+) -> None:
+    def window(live: int, ended: int) -> WorkerWindow:
+        return WorkerWindow(at=NOW, live=live, processing=0, ended=ended, run_total=1.0)
+
+    before, seen = ({"w": window(*counts)} for counts in ((live_before, 5), (live, ended)))
+    latest = Planned(plan=Plan(), decisions={}, events=[], memory=PlanMemory(windows=seen))
+    facts = PlanFacts(now=NOW, pools={}, stats={}, beats=[node("a")], priorities={})
+    assert is_at_rest(latest, facts, PlanMemory(windows=before)) is at_rest
+    assert not is_at_rest(latest, replace(facts, beats=[node("a"), node("b")]), PlanMemory(windows=before))
 
 
 def test_max_running_bounds_what_a_backlog_asks_for() -> None:

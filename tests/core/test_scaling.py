@@ -108,6 +108,7 @@ def test_slots_that_have_not_started_are_part_of_the_growth() -> None:
     again = decided(current=5, busy_slots=2, queue_depth=50, memory=first.memory)
     assert (again.target, again.memory.added) == (5, 3)
     assert again.reason.endswith("3 more, counting 3 just added")
+    assert decided(current=5, busy_slots=2, queue_depth=120, memory=again.memory).target == 5, "half of it is there"
     deeper = decided(current=5, busy_slots=2, queue_depth=150, memory=again.memory)
     assert (deeper.target, deeper.memory.added) == (10, 8)
     assert deeper.reason.startswith("150 queued is above scale_up_threshold 20: 8 more, counting 3 just added")
@@ -179,6 +180,8 @@ class TestGoingDown:
 
     def test_a_large_step_ends_at_what_was_wanted_within_the_while(self) -> None:
         large, memory, current = pool(max_workers=2000), Memory(), 1000
+        first = decided(large, memory, current=current, busy_slots=0)
+        assert first.reason.endswith("; 100 fewer in 60 s if that lasts")
         for second in range(62):
             busy = Demand(busy=900.0 if second <= 30 else 0.0)
             decision = decided(large, memory, NOW + second, current=current, busy_slots=0, demand=busy)

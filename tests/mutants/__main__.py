@@ -17,7 +17,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Final, TypeVar
 
-from tests.mutants import coverage_map, named_run, random_mutants
+from tests.mutants import coverage_map, judgements, named_run, random_mutants
 from tests.mutants.journal import Journal
 from tests.mutants.mutant import Mutant
 from tests.mutants.sites import Site, draw
@@ -38,7 +38,9 @@ def main() -> int:
     parser.add_argument("--only", default="", help="only those whose name or file has this text")
     parser.add_argument("--random", type=int, metavar="N", help="draw N breakages instead of running the named ones")
     parser.add_argument("--seed", type=int, default=1, help="what decides which are drawn")
-    parser.add_argument("--again", action="store_true", help="try survivors again, which were tried before")
+    parser.add_argument(
+        "--again", action="store_true", help="try again what was tried before: survivors, and named ones"
+    )
     parser.add_argument("--list", action="store_true", help="print what would be tried, and end")
     parser.add_argument("--table", action="store_true", help="write the table of the named ones into the documentation")
     parser.add_argument("--record", action="store_true", help="find out again what tests run that failed meanwhile")
@@ -61,17 +63,18 @@ def _random(given: argparse.Namespace) -> int:
         say("\n\n".join(random_mutants.diff(site) for site in sites))
         return 0
     coverage_map.record(given.processes, failed_too=given.record)
-    known, (reasons, harmless) = coverage_map.load(), random_mutants.judgements()
+    known, judged = coverage_map.load(), judgements.judgements()
+    equivalent, harmless = judgements.reasons(judged.equivalent), judgements.reasons(judged.harmless)
     journal = Journal(BUILD / f"random-{given.seed}.jsonl", random_mutants.Tried)
     before = {tried.key: tried for tried in journal.read()}
 
     def try_one(site: Site, bench: Bench) -> random_mutants.Tried:
         was, becomes = random_mutants.changed_lines(site)
         there = before.get((site.file, was, becomes, site.line))
-        judged = (site.file, was, becomes) in reasons
-        if there is not None and (there.verdict == "killed" or not (given.again or judged)):
+        is_equivalent = (site.file, was, becomes) in equivalent
+        if there is not None and (there.verdict == "killed" or not (given.again or is_equivalent)):
             return there
-        tried = random_mutants.try_site(site, bench, known, reasons)
+        tried = random_mutants.try_site(site, bench, known, equivalent)
         journal.add(tried)
         return tried
 
@@ -87,7 +90,12 @@ def _named(given: argparse.Namespace) -> int:
         return 0
     journal = Journal(BUILD / "named.jsonl", named_run.TriedNamed)
 
+    before = {(tried.file, tried.name): tried for tried in journal.read()}
+
     def try_one(mutant: Mutant, bench: Bench) -> named_run.TriedNamed:
+        there = before.get((mutant.file, mutant.name))
+        if there is not None and named_run.is_done(mutant, there) and not given.again:
+            return there
         tried = named_run.try_mutant(mutant, bench)
         journal.add(tried)
         return tried

@@ -24,8 +24,8 @@ from tests.mutants.recording import RECORDS, unpacked
 CHECKOUT: Final = PACKAGE.parents[1]
 MAPS: Final = CHECKOUT / "build/mutants/maps"
 """One folder for each recording: the lines of the probes, the texts of that time, and a line for each test."""
-NO_JUDGES: Final = ("benchmarks", "browser", "docs", "examples", "mutants", "outside", "typing")
-"""The folders of tests that judge no mutants: those that need a browser, read the documentation, or take very long."""
+NO_JUDGES: Final = ("benchmarks", "browser", "examples", "mutants", "outside", "typing")
+"""The folders of tests that judge no mutants: those that need a browser, or take very long."""
 CHECKS: Final = "tests/store/test_conformance.py"
 """Here each parameter is a test of its own."""
 NO_JUDGE: Final = "test_mutants.py"

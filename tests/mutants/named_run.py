@@ -6,6 +6,7 @@ from typing import Final
 from msgspec import Struct
 
 from tests.mutants.coverage_map import CHECKOUT, TestRecord
+from tests.mutants.judgements import judgements
 from tests.mutants.mutant import Mutant
 from tests.mutants.named import NAMED
 from tests.mutants.reports import page
@@ -31,8 +32,11 @@ class TriedNamed(Struct, frozen=True):
 def write_table(results: Iterable[TriedNamed]) -> None:
     """Write the page of all named mutants, with what the last run of each has shown."""
     known = {(one.file, one.name): one for one in results}
-    killed = {key: (one.by, one.seconds) for key, one in known.items() if one.verdict == "killed"}
-    PAGE.write_text(page(NAMED, killed))
+    done = {one: known.get((one.file, one.name)) for one in everything()}
+    killed = {
+        (one.file, one.name): (it.by, it.seconds) for one, it in done.items() if it is not None and is_done(one, it)
+    }
+    PAGE.write_text(page(NAMED, killed, judgements()))
 
 
 def everything() -> Iterator[Mutant]:
@@ -45,6 +49,11 @@ def tests_of(mutant: Mutant) -> list[str]:
     """Return the tests that have to notice a mutant, as pytest names them."""
     factory = _FACTORIES.get(mutant.file.split("/")[1], "memory")
     return [test if "::" in test else f"{_CHECKS}[{factory}-{test}]" for test in mutant.noticed_by]
+
+
+def is_done(mutant: Mutant, before: TriedNamed | None) -> bool:
+    """Return whether a mutant was killed before, by a test that is still named for it."""
+    return before is not None and before.verdict == "killed" and before.by.startswith(tuple(tests_of(mutant)))
 
 
 def try_mutant(mutant: Mutant, bench: Bench) -> TriedNamed:

@@ -1,41 +1,23 @@
 """Random mutants: drawn by a seed, and tried, with a line in a file for each, so that a run can continue."""
 
+import ast
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, Literal
 
-import msgspec
 from msgspec import Struct
 
-from tests.mutants.coverage_map import CHECKOUT, CoverageMap, TestRecord
+from tests.mutants.coverage_map import CoverageMap, TestRecord
+from tests.mutants.judgements import Reasons
 from tests.mutants.mutant import PACKAGE, difference
 from tests.mutants.reports import by_kind
 from tests.mutants.sites import Site, text_of
 from tests.mutants.trial import Bench, Result
 
-JUDGED: Final = CHECKOUT / "tests/mutants/judged.toml"
-"""The mutants that were judged: those that no test can kill, and those that no test should, each with the reason."""
-
-
-class Judged(Struct, frozen=True, forbid_unknown_fields=True):
-    """Why a mutant is not a fault."""
-
-    file: str
-    was: str
-    """The line as it is, without its indentation."""
-    becomes: str
-    reason: str
-
-
-class Judgements(Struct, frozen=True, forbid_unknown_fields=True):
-    """All that was judged."""
-
-    equivalent: list[Judged] = []
-    """The package with it cannot be told from the package without it."""
-    harmless: list[Judged] = []
-    """It makes a difference, but none that loses, doubles or misreports a job, or that anything promises."""
+_MAIN: Final = 'if __name__ == "__main__":'
+"""A program that runs apart has no probes there."""
 
 
 class Tried(Struct, frozen=True):
@@ -70,29 +52,34 @@ def _line(text: str, number: int) -> str:
     return text.splitlines()[number - 1].strip()
 
 
-Reasons = dict[tuple[str, str, str], str]
-"""By file, and line before and after."""
-
-
-def judgements() -> tuple[Reasons, Reasons]:
-    """Return why mutants are equivalent, and why others are harmless."""
-    found = msgspec.toml.decode(JUDGED.read_bytes(), type=Judgements)
-    equivalent, harmless = (
-        {(one.file, one.was, one.becomes): one.reason for one in judged}
-        for judged in (found.equivalent, found.harmless)
-    )
-    return equivalent, harmless
-
-
 def near(site: Site, known: CoverageMap) -> list[TestRecord]:
     """Return the tests for a site, the nearest first."""
     if not site.name and site.scope:
-        found = known.tests_of(site.file, [site.line])
-    else:  # it is run when the module is imported, so the tests that use what it gives are near
-        found = known.tests_of(site.file, [None])
+        found = known.tests_of(site.file, [_line_inside(site)])
+    else:  # it is run when the module is imported, so the tests that use what it names or gives are near
+        found = known.tests_of(site.file, _functions_named(site))
+        found += [test for test in known.tests_of(site.file, [None]) if test not in found]
         for file, lines in _uses(site.name):
             found += [test for test in known.tests_of(file, lines) if test not in found]
-    return found or _by_name(site.file, known)
+    if found and _MAIN not in text_of(site.file):
+        return found
+    return list({test.test: test for test in (*_by_name(site.file, known), *found)}.values())
+
+
+def _line_inside(site: Site) -> int:
+    """Return the line of a site, or for a default value that of the first statement which gets it."""
+    for node in ast.walk(ast.parse(text_of(site.file))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.lineno <= site.line < node.body[0].lineno:
+            return node.body[min(1, len(node.body) - 1)].lineno
+    return site.line
+
+
+def _functions_named(site: Site) -> list[int]:
+    """Return the first lines of the functions that the line of a site names."""
+    text = text_of(site.file)
+    words = set(re.findall(r"\w+", _line(text, site.line)))
+    functions = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    return [function.body[-1].lineno for function in functions if function.name in words]
 
 
 def _uses(name: str) -> Iterator[tuple[str, list[int | None]]]:

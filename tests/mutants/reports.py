@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from tests.mutants.judgements import Judged, Judgements
 from tests.mutants.mutant import Mutant
 
 PAGE: Final = """\
@@ -14,10 +15,22 @@ into a copy of the package, and runs the tests that are named for each; with `AR
 seconds include the start of pytest, on one core. What random ones have shown is in [proof](proof.md#mutants).
 """
 
+JUDGED: Final = """\
+## Random ones that were judged
 
-def page(parts: Mapping[str, Sequence[Mutant]], results: Mapping[tuple[str, str], tuple[str, float]]) -> str:
-    """Return the page of all named mutants, with results by file and name."""
-    return "\n".join([PAGE, *(line for title, mutants in parts.items() for line in _part(title, mutants, results))])
+No test can notice an equivalent one. A harmless one makes a difference, but loses, doubles and misreports no job, and
+breaks nothing that is promised.
+"""
+
+
+def page(
+    parts: Mapping[str, Sequence[Mutant]], results: Mapping[tuple[str, str], tuple[str, float]], judged: Judgements
+) -> str:
+    """Return the page of all named mutants, with results by file and name, and of the random ones that were judged."""
+    lines = [PAGE, *(line for title, mutants in parts.items() for line in _part(title, mutants, results)), JUDGED]
+    lines += ["### Equivalent", "", *judged_rows(judged.equivalent)]
+    lines += ["### Harmless", "", *judged_rows(judged.harmless)]
+    return "\n".join(lines)
 
 
 def _part(title: str, mutants: Sequence[Mutant], results: Mapping[tuple[str, str], tuple[str, float]]) -> Iterator[str]:
@@ -30,11 +43,25 @@ def _part(title: str, mutants: Sequence[Mutant], results: Mapping[tuple[str, str
     yield "|---|---|---|---|"
     for one in mutants:
         by, seconds = results.get((one.file, one.name), ("**nothing**", 0.0))
-        yield f"| {one.name} | `{one.file}` | {_short(by)} | {seconds:.1f} s |"
+        yield f"| {one.name} | `{one.file}` | {short_name(by)} | {seconds:.1f} s |"
     yield ""
 
 
-def _short(test: str) -> str:
+def judged_rows(mutants: Iterable[Judged]) -> Iterator[str]:
+    """Yield the table of random mutants that were judged."""
+    yield "| in | line | becomes | why |"
+    yield "|---|---|---|---|"
+    for one in mutants:
+        yield f"| `{one.file}` | {_code(one.was)} | {_code(one.becomes)} | {one.reason} |"
+    yield ""
+
+
+def _code(line: str) -> str:
+    """Return a line of code for a cell of a table."""
+    return f"`` {line} ``".replace("|", "\\|")
+
+
+def short_name(test: str) -> str:
     """Return the name of a test without its parameters; of a check of the conformance suite, the check."""
     name = test.rpartition("::")[2]
     if name.startswith("test_store[") and "-" in name:

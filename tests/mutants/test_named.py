@@ -1,13 +1,20 @@
-"""Every named mutant applies to the source as it is, and what has to notice it exists. `make mutants` runs them."""
+"""Every named mutant applies to the source as it is, what has to notice it exists, and the page lists it.
+
+`make mutants` runs them. A page that is out of date is written anew by `make mutants ARGS=--table`.
+"""
 
 import ast
+import re
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from tests.mutants import named_run
+from tests.mutants.judgements import judgements
 from tests.mutants.mutant import PACKAGE, Mutant
 from tests.mutants.named import NAMED
+from tests.mutants.reports import judged_rows, short_name
 from tests.store.conformance.suite import CHECKS
 
 CHECK_NAMES = {check.__name__.removeprefix("check_") for check in CHECKS}
@@ -35,3 +42,19 @@ def test_what_has_to_notice_a_mutant_exists(mutants: tuple[Mutant, ...], checkou
                 assert f"def {name.partition('[')[0].rpartition('::')[2]}(" in (checkout / file).read_text(), test
             else:
                 assert test in CHECK_NAMES, test
+
+
+def test_the_page_lists_every_named_mutant_with_what_killed_it() -> None:
+    rows = re.findall(r"^\| (.+) \| `(.+)` \| (.+) \| [\d.]+ s \|$", named_run.PAGE.read_text(), re.MULTILINE)
+    assert [(name, file) for name, file, _ in rows] == [(mutant.name, mutant.file) for mutant in ALL]
+    for mutant, (name, _, by) in zip(ALL, rows, strict=True):
+        assert by in map(short_name, named_run.tests_of(mutant)), f"{name}: it is killed by {mutant.noticed_by} now"
+
+
+def test_the_page_lists_every_random_mutant_that_was_judged_and_its_line_is_there() -> None:
+    page, judged = named_run.PAGE.read_text(), judgements()
+    for mutants in (judged.equivalent, judged.harmless):
+        for row in judged_rows(mutants):
+            assert row in page
+        for mutant in mutants:
+            assert mutant.was in map(str.strip, (PACKAGE / mutant.file).read_text().splitlines()), mutant

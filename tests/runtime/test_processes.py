@@ -3,12 +3,14 @@
 import asyncio
 import os
 import resource
+import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from fcntl import fcntl
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,12 +23,14 @@ from msgspec.structs import replace
 from shiftwork.core.jobs.retry import End, EndKind
 from shiftwork.core.model.event import Event
 from shiftwork.core.model.job_parts import RunOptions
-from shiftwork.core.model.jobs import Claimed, Progress
+from shiftwork.core.model.jobs import Claimed, JobStatus, Progress
 from shiftwork.core.model.workers import WorkerConfig
-from shiftwork.runtime.claiming.runs import Runs
+from shiftwork.runtime.claiming.instance_services import UnaskedHandBacks
+from shiftwork.runtime.claiming.runs import JobEnder, Runs
 from shiftwork.runtime.clock import ManualClock, SystemClock
 from shiftwork.runtime.context.middleware import Middleware
 from shiftwork.runtime.processes import hook_process as hook_process_module
+from shiftwork.runtime.processes import started_process
 from shiftwork.runtime.processes.child_process import ChildProcess
 from shiftwork.runtime.processes.handover import NodeEnd, ProcessEnd
 from shiftwork.runtime.processes.hook_process import HookProcess
@@ -49,6 +53,7 @@ from shiftwork.runtime.processes.messages import (
 from shiftwork.runtime.processes.post_mortem import KilledJobs
 from shiftwork.runtime.processes.quarantine import LONG_CELL_SECONDS, LONGEST_CELL_WAIT_SECONDS, Quarantine
 from shiftwork.runtime.processes.remote_runner import ProcessRole, RemoteRunner
+from shiftwork.runtime.processes.spawn import SpawnedProcess
 from shiftwork.runtime.processes.started_process import (
     APP_IMPORT_SECONDS,
     STUBBORN_SECONDS,
@@ -108,6 +113,26 @@ async def test_a_process_that_has_ended_leaves_nothing_behind() -> None:
     process.kill()
     await over.wait()
     assert open_files() == before
+
+
+async def test_a_process_that_lives_on_without_its_connection_is_killed_and_the_reason_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(started_process, "SPEECHLESS_SECONDS", 0.05)
+    spawned: list[SpawnedProcess] = []
+    statuses: list[int] = []
+
+    def start(on_failure: ExitStack) -> SpawnedProcess:
+        spawned.append(SpawnedProcess(on_failure))
+        os.kill(spawned[0].pid, signal.SIGSTOP)  # it cannot notice
+        return spawned[0]
+
+    process = StartedProcess(on_frames=lambda _: None, on_ended=statuses.append, longest=1_000, host=Host(start=start))
+    assert process.severed is None
+    spawned[0].socket.shutdown(socket.SHUT_RDWR)
+    await eventually(lambda: statuses)
+    assert statuses == [-signal.SIGKILL]
+    assert process.severed == started_process.CUT_OFF_WORDS
 
 
 async def test_processes_of_a_node_with_very_many_open_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,6 +202,9 @@ async def test_a_hook_process_is_started_again_however_often_it_fails(monkeypatc
             starts.append(cast("StartedProcess", self))
             if len(starts) == 1:
                 loop.call_soon(on_frames, [ProcessFrame([DEFINITION])])
+            if len(starts) == 3:
+                message = "out of memory"
+                raise OSError(message)
             if len(starts) < wanted:
                 loop.call_soon(on_ended, 1)
             else:
@@ -483,6 +511,27 @@ async def test_an_end_that_does_not_fit_into_a_message_is_reported_all_the_same(
     instance.link.close()
 
 
+async def test_a_frame_of_the_greatest_length_arrives_and_a_longer_one_is_refused() -> None:
+    message, longer = (Progressed("job-1", 1, Progress(1.0, 2.0, "m" * n, 0.0)) for n in (500, 501))
+    arrived: list[ProcessFrame] = []
+    refused: list[object] = []
+    options: Any = {
+        "on_closed": lambda: pytest.fail("the connection is closed"),
+        "on_refused": lambda which, _why: refused.append(which),
+        "longest": len(msgpack.encode(ProcessFrame([message]))),
+    }
+    near, far = socket.socketpair()
+    sender = Link(near, NodeFrame, on_frames=lambda _: None, wrap=ProcessFrame, **options)
+    receiver = Link(far, ProcessFrame, on_frames=arrived.extend, wrap=NodeFrame, **options)
+    for one in (message, longer):
+        sender.send(one)
+        sender.flush()
+    await eventually(lambda: arrived)
+    assert (arrived, refused) == ([ProcessFrame([message])], [longer])
+    sender.close()
+    receiver.close()
+
+
 async def test_a_job_that_comes_back_before_its_run_has_ended_ends_too(
     ends: tuple[socket.socket, socket.socket], given: Given
 ) -> None:
@@ -765,10 +814,11 @@ async def test_suspects_for_whom_no_process_can_be_started_are_handed_back_ever_
     assert ward.running == ["job-10"]
 
 
-async def test_suspects_whose_process_cannot_begin_are_handed_back() -> None:
+async def test_suspects_whose_process_cannot_begin_are_handed_back(caplog: pytest.LogCaptureFixture) -> None:
     ward = Ward()
     ward.take(1)
     ward.runners[0].die()
+    assert "cannot start a process for jobs in quarantine: no such luck" in caplog.text
     assert not ward.ends
     await ward.clock.advance(2)
     assert ward.ends == [("job-1", EndKind.DRAINED)]
@@ -850,7 +900,7 @@ class Puppet:
 class Theatre:
     """A runner whose process is a puppet, and what becomes of its runs."""
 
-    def __init__(self, role: Any = "shared", kills: KilledJobs | None = None) -> None:
+    def __init__(self, role: Any = "shared", kills: KilledJobs | None = None, *, ready: bool = True) -> None:
         self.clock = ManualClock()
         self.suspects: list[str] = []
         self.begun: list[str] = []
@@ -866,7 +916,8 @@ class Theatre:
         )
         self.runner.attach(self)
         self.puppet = Puppet.latest
-        self.says(Ready())
+        if ready:
+            self.says(Ready())
 
     def runner_ready(self, runner: Runner) -> None:
         assert runner.ready
@@ -950,6 +1001,16 @@ async def test_one_that_was_stopped_has_ended_and_the_other_one_is_tried_again(s
     assert shared.suspects == ["job-1"]
     assert shared.ends["job-2"].kind is EndKind.CANCELLED
     await shared.clock.advance(60)  # whatever was to happen to it later does not
+
+
+@pytest.mark.usefixtures("shared")
+async def test_why_a_process_died_before_it_was_ready_is_known() -> None:
+    by_itself, by_us = Theatre(ready=False), Theatre(ready=False)
+    by_itself.puppet.on_ended(3)
+    assert by_itself.runner.error == "the process exited with status 3 before it was ready\nthe last stack"
+    by_us.runner.kill("it took too long to begin", at_once=True)
+    by_us.puppet.on_ended(-9)
+    assert str(by_us.runner.error).startswith("it took too long to begin\n")
 
 
 async def test_one_that_dies_alone_has_crashed(shared: Theatre) -> None:
@@ -1098,13 +1159,21 @@ async def test_a_cancel_is_for_one_run_and_the_first_reason_to_stop_it_stays(sha
 
 async def test_runs_that_have_not_begun_are_taken_back_together_when_all_are_stopped(shared: Theatre) -> None:
     """One by one, thousands of them would hold up the node for seconds, just when its leases end."""
-    ends: list[tuple[EndKind, bool]] = []
-    runs = runs_of(shared, lambda run, end: ends.append((end.kind, run.begun)))
+    settled: list[Any] = []
+    here = SimpleNamespace(
+        registry=SimpleNamespace(workers={"nap": Callee()}),
+        outbox=SimpleNamespace(put=settled.append),
+        clock=shared.clock,
+        unasked_hand_backs=UnaskedHandBacks(),
+    )
+    ender = JobEnder(cast("Any", here), cast("Any", SimpleNamespace(name="i")))
+    runs = runs_of(shared, ender.settle)
     for number in range(1, 101):
         runs.start(claimed(number))
     shared.puppet.begin()
     runs.stop_all()
-    assert ends == [(EndKind.DRAINED, False)] * 99, "their jobs have waited all the time"
+    handed_back = [(one.outcome.status, one.outcome.attempt, one.outcome.run_at) for one in settled]
+    assert handed_back == [(JobStatus.QUEUED, 0, 0.0)] * 99, "their jobs have waited all the time"
     assert [run.job.id for run in runs.active.values()] == ["job-1"], "it was asked to stop"
     assert [message for message in shared.puppet.said if not isinstance(message, Setup | Start)] == [
         Stop("job-1", 1, EndKind.DRAINED)

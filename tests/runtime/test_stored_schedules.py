@@ -314,10 +314,11 @@ async def test_mistakes_are_refused_before_anything_is_stored(stage: Stage) -> N
     with pytest.raises(ConfigurationError, match="run_at has no meaning here"):
         await app.put_schedule("s", sync.with_options(run_at=5.0).call(customer="acme"), interval_seconds=10)
     with pytest.raises(PayloadTooLargeError, match="65,536"):
-        await app.put_schedule("s", sync.call(customer="x" * 70_000), interval_seconds=10)
+        await app.put_schedule("s", sync.call(customer="x" * 65_524), interval_seconds=10)
     with pytest.raises(FlowError, match="schedule 's': this call needs other calls, and a schedule adds one job"):
         await app.put_schedule("s", sync.call(customer="acme").after(call), interval_seconds=10)
     assert await app.get_schedules() == []
+    await app.put_schedule("largest", sync.call(customer="x" * 65_523), interval_seconds=10)
     await app.put_schedule("sync-acme", call, interval_seconds=10)
     for change in (app.pause_schedule, app.resume_schedule, app.delete_schedule, app.run_schedule):
         with pytest.raises(UnknownScheduleError, match="did you mean 'sync-acme'"):

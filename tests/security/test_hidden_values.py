@@ -12,7 +12,7 @@ from msgspec import msgpack
 from shiftwork import Context, JobStatus, Secret
 from shiftwork.core.values.envelopes import hidden, is_hidden, revealed
 from shiftwork.core.values.job_limits import BEGINNING
-from shiftwork.handles.redaction import MASK, NOT_COMPARED, SHORTEST, PageSecrets
+from shiftwork.handles.redaction import MASK, NOT_COMPARED, SHORTEST, PageSecrets, value_texts
 from shiftwork.views.shapes.jobs import LARGE_SECRET, whole_job_shape
 from shiftwork.web.responses import as_texts
 from tests.runtime import fixtures
@@ -177,6 +177,10 @@ async def test_known_secrets_of_the_payload_are_hidden_in_results_steps_and_sign
     assert seen["signals"][0]["value"] == {"key": MASK, "ok": True}
     assert seen["result"] == [{"key": MASK, "ok": True}, MASK, "public"]
     assert KEY not in json.dumps(seen)
+
+
+def test_a_secret_of_four_characters_is_hidden_and_a_shorter_one_would_hide_too_much() -> None:
+    assert (value_texts("1234"), value_texts("123")) == ({"1234"}, set())
 
 
 async def test_a_value_that_is_cut_within_a_secret_shows_no_part_of_it(stage: Stage) -> None:

@@ -277,8 +277,10 @@ def count_of(url: str, table: str) -> int:
         return int(row[0]) if row else -1
 
 
-async def test_the_job_completes_with_the_users_writes(url: str, table: str) -> None:
+async def test_the_job_completes_with_the_users_writes(url: str, table: str, caplog: pytest.LogCaptureFixture) -> None:
     app = WorkerOrchestrator(url, namespace=uuid4().hex)
+    completed: list[str | None] = []
+    app.on("job.completed")(lambda event: completed.append(event.subject))
 
     @app.task()
     async def count(ctx: Context, *, fail: bool) -> str:
@@ -296,7 +298,13 @@ async def test_the_job_completes_with_the_users_writes(url: str, table: str) -> 
     well = await count.enqueue(fail=False)
     late = await count.enqueue(fail=True)
     assert [await well.ended(30), await late.ended(30)] == [JobStatus.COMPLETED] * 2
+    await eventually(lambda: len(completed) == 2)
+    [instance] = (await app.get_pool_dashboard())["default"]["workers"]
     await app.stop()
+    assert sorted(map(str, completed)) == sorted([well.id, late.id]), "its hooks are called as after any other job"
+    assert (instance["completed"], instance["failed"]) == (2, 0)
+    warned = [record.message for record in caplog.records if "after it had completed" in record.message]
+    assert warned == [f"job {late.id} of count failed after it had completed: RuntimeError: too late to matter"]
     assert count_of(url, table) == 2
     assert (well.record.result, late.history) == (None, ())
     await app.close()

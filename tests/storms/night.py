@@ -45,6 +45,7 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True):
     legal: bool
     text: str
     surprises: list[str]
+    skew: float = 0.0
     samples: list[Sample]
     began_at: float
 
@@ -65,6 +66,7 @@ def piece_of(result: StormResult, seconds: float, processor_seconds: float, bega
         legal=found.holds,
         text=found.text(),
         surprises=result.surprises,
+        skew=result.skew,
         samples=result.samples,
         began_at=began_at,
     )

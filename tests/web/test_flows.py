@@ -3,7 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
 from shiftwork import JobStatus
+from shiftwork.control.jobs import flow_search
 from tests.runtime.stage import DEADLINE, worker_of
 from tests.web.conftest import Web
 
@@ -36,7 +39,10 @@ async def test_flows_are_listed_in_pages_and_drawn(web: Web) -> None:
         assert (await client.get("flows", params={"after": "soon"})).status_code == 400
 
 
-async def test_flows_are_found_by_state_worker_and_tag_though_they_are_far_apart(web: Web) -> None:
+async def test_flows_are_found_by_state_worker_and_tag_though_they_are_far_apart(
+    web: Web, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(flow_search, "FEWEST_FLOWS_READ", 1)
     flows = [await add(web, 1, tags=["shoes"]), await add(web, 2), await add(web, 3, tags=["shoes"])]
     await web.post(f"flows/{flows[0]}/cancel")
 

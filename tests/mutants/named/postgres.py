@@ -223,4 +223,25 @@ POSTGRES: Final = table(
         "t.run_at",
         ("a_signal_that_comes_early_is_not_missed",),
     ),
+    Mutant(
+        "a stale outcome is accepted",
+        "finish.sql",
+        "AND j.status + 0 = STATUS_PROCESSING AND j.fence = t.fence",
+        "AND j.status + 0 = STATUS_PROCESSING",
+        ("a_stale_outcome_is_refused_and_changes_nothing",),
+    ),
+    Mutant(
+        "a step is kept under an old fence",
+        "durable.sql",
+        "AND j.status + 0 = STATUS_PROCESSING AND j.fence = under FOR",
+        "AND j.status + 0 = STATUS_PROCESSING FOR",
+        ("a_stale_step_is_refused",),
+    ),
+    Mutant(
+        "what is reaped keeps its fence",
+        "lead.sql",
+        "SET fence = nextval('shiftwork.fences'), instance = taker",
+        "SET instance = taker",
+        ("what_the_dead_held_is_taken_under_a_new_fence",),
+    ),
 )

@@ -160,4 +160,25 @@ REDIS: Final = table(
         "free < job.limit",
         ("keys_are_parked_as_the_original_says",),
     ),
+    Mutant(
+        "a stale success is accepted",
+        "parts/finish_fast.lua",
+        "or fence ~= fences[n] or",
+        "or",
+        ("a_stale_outcome_is_refused_and_changes_nothing",),
+    ),
+    Mutant(
+        "a stale failure is accepted",
+        "parts/finish_full.lua",
+        " or job.fence ~= column.fence[n] then",
+        " then",
+        ("a_stale_outcome_is_refused_and_changes_nothing",),
+    ),
+    Mutant(
+        "what is reaped keeps its fence",
+        "scripts/lead.lua",
+        "job.fence, job.instance = fence, holder",
+        "job.instance = holder",
+        ("what_the_dead_held_is_taken_under_a_new_fence",),
+    ),
 )

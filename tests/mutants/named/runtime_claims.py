@@ -172,4 +172,11 @@ RUNTIME_CLAIMS: Final = table(
         "if self._host.end_groups(children[node], marks[node]) or True}",
         ("tests/runtime/test_proven_deaths.py::test_no_job_is_taken_whose_death_is_not_proven",),
     ),
+    Mutant(
+        "what a function completed in a transaction is unheard of",
+        "claiming/runs.py",
+        "        self._outbox.put(Settled(outcome, run.started_at, written=True))\n",
+        "",
+        ("tests/store/test_postgres_transactions.py::test_the_job_completes_with_the_users_writes",),
+    ),
 )

@@ -23,7 +23,6 @@ def get(table: JobTable, ids: Sequence[str], *, whole: bool) -> list[JobRecord |
 
 
 def ahead(table: JobTable, pool: str, places: Sequence[QueuePlace]) -> list[Ahead]:
-    """Return the jobs ahead of each place, by worker."""
     lines = {name: pools[pool] for name, pools in table.ready.items() if pool in pools}
     return [
         Ahead({name: n for name, line in lines.items() if (n := line.before(place.rank, place.id))}) for place in places

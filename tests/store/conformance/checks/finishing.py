@@ -97,6 +97,11 @@ async def check_reports_add_up(lab: Lab) -> None:
 async def check_a_stale_outcome_is_refused_and_changes_nothing(lab: Lab) -> None:
     store = lab.store
     await beat(store, "r")
+    await add(store, job("3"))
+    plain = await claim_one(store, "3", instance="gone at first")
+    [taken] = await store.reap("r", 10, NOW)
+    await _changes_nothing(store, succeeded(plain))
+    await finish(store, succeeded(taken.claimed()))
     await add(store, job("1", key="k", unique_key="u"), job("2", key="k", run_at=NOW + 0))
     stale = await claim_one(store, "1", instance="gone")
     [taken] = await store.reap("r", 10, NOW)

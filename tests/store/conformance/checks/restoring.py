@@ -197,6 +197,8 @@ async def check_restoring_rings(lab: Lab) -> None:
     bell = lab.store.listen(["leader"])
     await lab.store.restore([record("2", JobStatus.SCHEDULED, run_at=NOW + 5)], NOW)
     await soon(bell.wait(), "the leader hears of what is due")
+    await lab.store.restore([record("3", JobStatus.FAILED, run_at=NOW + 2)], NOW)
+    await soon(bell.wait(), "the leader hears of the next attempt of what has failed")
     bell.close()
 
 
