@@ -8,8 +8,7 @@ import pytest
 
 from shiftwork.core.model.job_changes import Outcome
 from shiftwork.core.model.jobs import JobRecord, JobStatus
-from shiftwork.runtime.claiming.job_claimer import JobClaimer
-from shiftwork.runtime.claiming.late_calls import LateCalls
+from shiftwork.runtime.claiming.job_claimer import JobClaimer, LateCalls
 from shiftwork.runtime.node.cluster_duties import ClusterDuties
 from shiftwork.simulation.ground.links import Handover, InterruptedNodeEnd, InterruptedProcessEnd
 from shiftwork.store.memory import MemoryStore

@@ -19,8 +19,10 @@ class ProcessLoop(asyncio.BaseEventLoop):
         self._virtual = time
         self._process = process
         # Most of what happens is a call of these, so they are no methods of ours: a frame more costs a twentieth.
-        self.call_soon = self.call_soon_threadsafe = partial(time.soon, process)  # type: ignore[method-assign]
-        self.call_at = partial(time.at, process)  # type: ignore[method-assign]
+        soon: Any = partial(time.soon, process)
+        at: Any = partial(time.at, process)
+        self.call_soon = self.call_soon_threadsafe = soon  # type: ignore[method-assign]
+        self.call_at = at  # type: ignore[method-assign]
 
     def time(self) -> float:
         """Return virtual time, in seconds since the simulation began."""
