@@ -1,7 +1,8 @@
 """Measures the house: files and lines by room, the fullest folders, and through how much code a request travels.
 
-`make house` prints it. A journey counts the functions of shiftwork that are called, in any thread of this process, and
-the files that they are in. It is walked a few times, and the shortest walk counts: what happens once is left out.
+`make house` prints it, and `python docs/journeys.py --files` the files of each journey too. A journey counts the
+functions of shiftwork that are called, in any thread of this process, and the files that they are in. It is walked a
+few times, and the shortest walk counts: what happens once is left out.
 """
 
 import asyncio
@@ -27,6 +28,9 @@ CRUMB: Final = 30
 """A file of so few lines or fewer is a crumb."""
 WALKS: Final = 8
 
+Calls = dict[str, list[str]]
+"""The functions that were called, by file, in the order of their first call."""
+
 
 class Journey:
     """Records the calls between `begin` and `end`."""
@@ -41,16 +45,22 @@ class Journey:
         if self._on and event == "call" and _is_ours(code) and frame.f_lasti <= _beginning(code):
             self.calls.append(code)
 
-    async def walk(self, step: Callable[[], Awaitable[object]]) -> tuple[int, int]:
-        """Return the numbers of calls and files of the shortest of several walks: duties of the node may cross one."""
+    async def walk(self, step: Callable[[], Awaitable[object]]) -> Calls:
+        """Return the calls by file of the shortest of several walks: duties of the node may cross one."""
         walks = []
         for _ in range(WALKS):
             self.calls.clear()
             self._on = True
             await step()
             self._on = False
-            walks.append((len(self.calls), len({code.co_filename for code in self.calls})))
-        return min(walks)
+            walks.append(self._by_file())
+        return min(walks, key=lambda calls: (sum(map(len, calls.values())), len(calls)))
+
+    def _by_file(self) -> Calls:
+        calls: Calls = {}
+        for code in self.calls:
+            calls.setdefault(str(Path(code.co_filename).relative_to(PACKAGE)), []).append(code.co_name)
+        return calls
 
 
 @cache
@@ -63,8 +73,8 @@ def _beginning(code: CodeType) -> int:
     return next(each.offset for each in dis.get_instructions(code) if each.opname == "RESUME")
 
 
-async def walk_all(url: str, journey: Journey) -> dict[str, tuple[int, int]]:
-    """Return calls and files by journey, on one store."""
+async def walk_all(url: str, journey: Journey) -> dict[str, Calls]:
+    """Return the calls of each journey, on one store."""
     app = WorkerOrchestrator(url)
 
     @app.task(max_consecutive_failures=None)
@@ -137,6 +147,13 @@ def print_rooms() -> None:
     print("fullest:", ", ".join(f"{folder} {n}" for folder, n in folders.most_common(5)))
 
 
+def print_files(calls: Calls) -> None:
+    """Print the files of a journey, each with the functions that were called in it and how often."""
+    for path, names in calls.items():
+        called = ", ".join(f"{name} {n}" if n > 1 else name for name, n in Counter(names).items())
+        print(f"    {path}: {called}")
+
+
 def main() -> None:
     """Print the rooms and the journeys."""
     print_rooms()
@@ -145,8 +162,11 @@ def main() -> None:
     sys.setprofile(journey.see)
     with tempfile.TemporaryDirectory() as folder:
         for name, url in (("memory", "memory://"), ("SQLite", f"sqlite:///{folder}/jobs.db")):
-            for what, (calls, in_files) in asyncio.run(walk_all(url, journey)).items():
-                print(f"{name:7} {what:18} {calls:4} calls in {in_files:3} files")
+            for what, calls in asyncio.run(walk_all(url, journey)).items():
+                n = sum(map(len, calls.values()))
+                print(f"{name:7} {what:18} {n:4} calls in {len(calls):3} files")
+                if "--files" in sys.argv:
+                    print_files(calls)
 
 
 if __name__ == "__main__":

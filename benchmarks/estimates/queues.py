@@ -4,6 +4,7 @@ Nothing waits: the next thing that happens says what time it is. Only what runs 
 """
 
 from collections.abc import Iterator
+from functools import partial
 from heapq import heappop, heappush
 from random import Random
 from typing import Any, Final
@@ -11,7 +12,7 @@ from typing import Any, Final
 from msgspec import Struct, msgpack
 
 from benchmarks.estimates.cases import Case, SimWorker
-from shiftwork.control.definitions import Definitions, LocalRegistry
+from shiftwork.control.definitions import ControlServices, Definitions, LocalRegistry
 from shiftwork.control.jobs.explanations import Explanations
 from shiftwork.core.doc_kinds import BREAKER, GATES, POOL_CONFIG, WORKER
 from shiftwork.core.model.doc_types import Doc
@@ -80,7 +81,9 @@ class Queue:
 
     def _asking(self) -> Explanations:
         access: Any = _Access(self.store)
-        return Explanations(access, lambda: self.now, LocalRegistry(), Definitions(access, lambda: self.now))
+        clock = partial(getattr, self, "now")
+        audit: Any = None  # nothing is changed
+        return Explanations(ControlServices(access, clock, LocalRegistry(), Definitions(access, clock), audit))
 
     def at(self, when: float, what: str, about: Any = None) -> None:
         heappush(self.events, (when, next(self.numbers), what, about))

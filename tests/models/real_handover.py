@@ -23,13 +23,12 @@ from shiftwork.core.model.jobs import Claimed
 from shiftwork.core.model.workers import WorkerConfig
 from shiftwork.runtime.clock import ManualClock
 from shiftwork.runtime.processes import child_process, handover
-from shiftwork.runtime.processes.child_process import ChildProcess
+from shiftwork.runtime.processes.child_process import ChildProcess, SerialRunner
 from shiftwork.runtime.processes.handover import LEASE, NodeEnd, ProcessEnd
 from shiftwork.runtime.processes.host import Host
 from shiftwork.runtime.processes.messages import NodeFrame, Ping, Pong, ProcessFrame, RunEnded, Setup
 from shiftwork.runtime.processes.post_mortem import KilledJobs
 from shiftwork.runtime.processes.remote_runner import RemoteRunner
-from shiftwork.runtime.processes.serial_runner import SerialRunner
 from shiftwork.runtime.running.execute import cancelled
 from shiftwork.runtime.running.job_run import LocalRun, Run
 from shiftwork.runtime.running.local_runner import LocalRunner

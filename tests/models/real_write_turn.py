@@ -13,8 +13,8 @@ from typing import Any, Final, cast
 import pytest
 
 from shiftwork.errors import StoreBusyError
-from shiftwork.store.sqlite.file import driver, write_turn
-from shiftwork.store.sqlite.file.write_turn import WriteTurn
+from shiftwork.store.sqlite.file import call_servers, driver
+from shiftwork.store.sqlite.file.call_servers import WriteTurn
 from tests.models.actors import Actor, come_to
 from tests.models.write_turn import World
 
@@ -130,11 +130,11 @@ def pausing() -> Iterator[None]:
     """Let writers pause before each touch of what they share, and wait for as long as the walk says."""
     with pytest.MonkeyPatch.context() as patch:
         locks = {name: getattr(fcntl, name) for name in ("LOCK_EX", "LOCK_NB", "LOCK_UN")}
-        patch.setattr(write_turn, "fcntl", SimpleNamespace(flock=flock, **locks))
+        patch.setattr(call_servers, "fcntl", SimpleNamespace(flock=flock, **locks))
         clock = SimpleNamespace(
             sleep=lambda seconds: come_to("naps"),
             monotonic=lambda: AFTER[RealWriteTurns.now.stepped.waited],
         )
-        patch.setattr(write_turn, "time", clock)
+        patch.setattr(call_servers, "time", clock)
         driver.connect("a.db").close()
         yield

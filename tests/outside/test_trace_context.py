@@ -5,7 +5,7 @@
 
 import pytest
 
-from shiftwork.telemetry.trace_context import LONGEST_STATE, carried_from
+from shiftwork.telemetry.tracing import LONGEST_STATE, carried_from
 
 TRACE, SPAN = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 PARENT = f"00-{TRACE}-{SPAN}-01"

@@ -16,8 +16,8 @@ from msgspec.structs import replace
 
 from shiftwork import Context, Job, JobStatus, StoreUnavailableError, WorkerOrchestrator
 from shiftwork.handles.worker import Worker
+from shiftwork.runtime.claiming.job_claimer import PrefetchedJobs
 from shiftwork.runtime.claiming.pool_instance import PoolInstance
-from shiftwork.runtime.claiming.prefetch import PrefetchedJobs
 from shiftwork.runtime.clock import ManualClock, until_idle
 from shiftwork.runtime.node.node import Node
 from shiftwork.store.memory import MemoryStore

@@ -5,7 +5,7 @@ import pytest
 from shiftwork.core.jobs.retry import End
 from shiftwork.core.model.jobs import Claimed
 from shiftwork.core.model.workers import WorkerConfig
-from shiftwork.runtime.running.deadlines import Deadlines
+from shiftwork.runtime.claiming.runs import Deadlines
 from shiftwork.runtime.running.job_run import LocalRun
 from shiftwork.testing import ManualClock
 

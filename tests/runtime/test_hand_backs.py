@@ -54,12 +54,12 @@ class TwoVersions:
             id=id, fence=1, worker="w", pool="p", status=JobStatus.DEAD, ended_at=ended_at, run_at=0.0, attempt=1,
             crashes=0, error="no field", report=report,
         )  # fmt: skip
-        [instead] = await self.refusals.review([Settled(outcome, 0.0)])
-        assert instead.outcome.status is JobStatus.QUEUED
+        instead = await self.refusals.review([Settled(outcome, 0.0)])
+        assert instead[id].status is JobStatus.QUEUED
 
     def claims(self) -> bool:
         """Whether it claims jobs of the worker now."""
-        return "w" in self.refusals.claimable(frozenset("w"))
+        return not self.refusals.elsewhere or "w" in self.refusals.claimable(frozenset("w"))
 
 
 async def test_a_worker_is_left_to_the_other_version_from_the_first_refusal_to_the_end_of_the_last() -> None:

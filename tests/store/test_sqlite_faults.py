@@ -35,7 +35,7 @@ from shiftwork.store.docs import change, read
 from shiftwork.store.sealed.key_ring import KeyRing
 from shiftwork.store.sealed.store import sealed
 from shiftwork.store.sqlite import SqliteStore
-from shiftwork.store.sqlite.file import driver, faults, schema, write_turn
+from shiftwork.store.sqlite.file import call_servers, driver, faults, schema
 from tests.store.conformance.acts import NOW, add, claim, claim_ids, claim_one, finish, job, statuses, succeeded
 from tests.store.servers.small_disk import small_disk
 
@@ -252,7 +252,7 @@ async def test_a_closed_store_refuses_calls_until_it_is_opened_again(store: Sqli
 
 
 async def test_a_locked_file_is_waited_for_up_to_a_bound(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(write_turn, "LOCK_PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(call_servers, "LOCK_PATIENCE_SECONDS", 0.2)
     store = SqliteStore(path)
     await store.open()
     await add(store, job("1"))

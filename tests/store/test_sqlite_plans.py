@@ -9,7 +9,7 @@ import pytest
 from shiftwork.store.sqlite import sql
 from shiftwork.store.sqlite.claim import _merged
 from shiftwork.store.sqlite.file import driver, schema
-from shiftwork.store.sqlite.file.write_turn import WriteTurn
+from shiftwork.store.sqlite.file.call_servers import WriteTurn
 
 SERVES = re.compile(r"^-- name: (\w+)\n(?:--(?! serves).*\n)*-- serves: (.+)$", re.MULTILINE)
 PROMISES = dict(SERVES.findall(sql.read("queries.sql")))

@@ -7,6 +7,7 @@ again while a client still adds jobs there. Nodes on the second store are harmed
 import asyncio
 import signal
 from contextlib import AsyncExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -74,9 +75,7 @@ class MovingStorm(Storm):
         """Kill the command some times, then let it finish. No node starts on the first store any more."""
         for number in range(KILLED_MOVERS):
             mover, log = self._mover(number), self._folder / f"mover-{number}.log"
-            await eventually(
-                lambda mover=mover, log=log: mover.poll() is not None or log.stat().st_size, within=PATIENCE
-            )
+            await eventually(partial(_has_begun, mover, log), within=PATIENCE)
             await pass_time(self._dice.uniform(*MOVER_LIVES))
             if mover.poll() is None:
                 self.note("kill", f"mover {mover.pid}")
@@ -94,6 +93,11 @@ class MovingStorm(Storm):
 
     def _mover(self, number: int) -> "subprocess.Popen[bytes]":
         return self._program(f"mover-{number}", 1, "shiftwork", "move", self._source.url, self._destination.url)
+
+
+def _has_begun(mover: "subprocess.Popen[bytes]", log: Path) -> bool:
+    """Return whether the command has said something, or has ended."""
+    return mover.poll() is not None or log.stat().st_size > 0
 
 
 def storm_of(plan: StormPlan, folder: Path) -> Storm:

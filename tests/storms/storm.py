@@ -89,6 +89,8 @@ class StormResult:
     samples: list[Sample] = field(default_factory=list)
     surprises: list[str] = field(default_factory=list)
     """Tracebacks in the logs of nodes that are about no job."""
+    skew: float = 0.0
+    """By how many seconds clocks differed, as far as the history shows: rules about schedules need them to agree."""
 
     @property
     def holds(self) -> bool:
@@ -188,7 +190,8 @@ class Storm:
             stack.callback(self._end_all)
             await self._weather()
             self._write(Expected(time.monotonic(), at_rest=True, until=self._until))
-        return StormResult(self._plan, judge(read_history(self.history)), self._faults, self.samples, self._surprises())
+        history = read_history(self.history)
+        return StormResult(self._plan, judge(history), self._faults, self.samples, self._surprises(), history.skew)
 
     async def _open_places(self, stack: AsyncExitStack) -> None:
         self._go_to(await stack.enter_async_context(STORM_PLACES[self._plan.store](self._folder)))

@@ -37,7 +37,6 @@ def run_once(main: Coroutine[Any, Any, T]) -> T:
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
-    """Return a new event loop."""
     try:
         fast = importlib.import_module("uvloop")
     except ImportError:  # as always on Windows

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 from shiftwork.control.access.audit import Audit
 from shiftwork.control.access.store_access import StoreAccess
 from shiftwork.control.calling import Portal, begin_anew_when_forked
-from shiftwork.control.definitions import LocalRegistry
+from shiftwork.control.definitions import ControlServices, Definitions, LocalRegistry
 from shiftwork.events import Hooks, Listeners
 from shiftwork.history.opening import open_store
 from shiftwork.runtime.clock import Clock, SystemClock
@@ -39,7 +39,6 @@ from shiftwork.store.sealed.key_ring import find_keys
 if TYPE_CHECKING:
     from shiftwork.control.access.encryption import Encryption
     from shiftwork.control.access.tokens import Tokens
-    from shiftwork.control.definitions import Definitions
     from shiftwork.control.jobs.bulk import BulkChanges
     from shiftwork.control.jobs.explanations import Explanations
     from shiftwork.control.jobs.flows import FlowCommands
@@ -75,7 +74,6 @@ class Control:
         again: Callable[[], Store] | None = None,
     ) -> None:
         self._clock = clock or SystemClock()
-        self._registry = registry or LocalRegistry()
         self._hooks = hooks or Hooks()
         self._strays = strays
         self._here = here
@@ -89,104 +87,71 @@ class Control:
         self.store: StoreAccess = StoreAccess(store, self._clock, again)
         begin_anew_when_forked(self.outages)
         self.audit: Audit = Audit(self.store, self.now, self._hooks)
+        definitions = Definitions(self.store, self.now)
+        self._services = ControlServices(self.store, self.now, registry or LocalRegistry(), definitions, self.audit)
 
     @cached_property
     def submission(self) -> "Submission":
         """Return what the handles of workers use to add jobs."""
         from shiftwork.control.jobs.submission import Submission
 
-        return Submission(
-            self.store, self.now, self._registry, self.portal, outages=self.outages, look=self._unfinished
-        )
+        return Submission(self._services, self.portal, outages=self.outages, look=self._unfinished)
 
     @cached_property
     def jobs(self) -> "Jobs":
         """Return the commands and questions about single jobs."""
         from shiftwork.control.jobs.jobs import Jobs
 
-        return Jobs(
-            self.store,
-            self.now,
-            self._registry,
-            definitions=self._definitions,
-            explanations=self.explanations,
-            submission=self.submission,
-            audit=self.audit,
-            handles=self._handles,
-        )
+        return Jobs(self._services, explanations=self.explanations, submission=self.submission, handles=self._handles)
 
     @cached_property
     def flows(self) -> "FlowCommands":
         """Return the commands and questions about jobs that need each other."""
         from shiftwork.control.jobs.flows import FlowCommands
 
-        return FlowCommands(
-            self.store,
-            self.now,
-            self._registry,
-            submission=self.submission,
-            handles=self._handles,
-            audit=self.audit,
-        )
+        return FlowCommands(self._services, submission=self.submission, handles=self._handles)
 
     @cached_property
     def bulk(self) -> "BulkChanges":
         """Return the changes of many jobs at once."""
         from shiftwork.control.jobs.bulk import BulkChanges
 
-        return BulkChanges(self.store, self.now, audit=self.audit)
+        return BulkChanges(self._services)
 
     @cached_property
     def workers(self) -> "Workers":
         """Return the commands and questions about workers."""
         from shiftwork.control.system.workers import Workers
 
-        return Workers(
-            self.store, self.now, self._registry, definitions=self._definitions, jobs=self.jobs, audit=self.audit
-        )
+        return Workers(self._services, self.jobs)
 
     @cached_property
     def schedules(self) -> "ScheduleBook":
         """Return the commands and questions about stored schedules."""
         from shiftwork.control.jobs.schedules import ScheduleBook
 
-        return ScheduleBook(
-            self.store,
-            self.now,
-            self._registry,
-            definitions=self._definitions,
-            jobs=self.jobs,
-            submission=self.submission,
-            audit=self.audit,
-        )
+        return ScheduleBook(self._services, jobs=self.jobs, submission=self.submission)
 
     @cached_property
     def pools(self) -> "Pools":
         """Return the commands and questions about pools."""
         from shiftwork.control.system.pools import Pools
 
-        return Pools(
-            self.store,
-            self._clock,
-            self._registry,
-            definitions=self._definitions,
-            audit=self.audit,
-            here=self._here,
-        )
+        return Pools(self._services, self._clock, self._here)
 
     @cached_property
     def breakers(self) -> "BreakerCommands":
         """Return the commands and questions about breakers."""
         from shiftwork.control.system.breakers import BreakerCommands
 
-        return BreakerCommands(self.store, self.now, workers=self.workers, audit=self.audit)
+        return BreakerCommands(self._services, self.workers)
 
     @cached_property
     def nodes(self) -> "Nodes":
         """Return the commands and questions about nodes."""
         from shiftwork.control.system.nodes import Nodes
 
-        return Nodes(self.store, self.now, audit=self.audit)
+        return Nodes(self._services)
 
     @cached_property
     def tokens(self) -> "Tokens":
@@ -201,9 +166,7 @@ class Control:
         from shiftwork.control.system.overview import System
 
         return System(
-            self.store,
-            self.now,
-            self._registry,
+            self._services,
             lease_seconds=self._lease_seconds,
             strays=self._strays,
             outages=self.outages,
@@ -215,14 +178,14 @@ class Control:
         """Return the questions about what happened."""
         from shiftwork.control.system.events import EventPages
 
-        return EventPages(self.store, self.workers, self.refuse_unknown)
+        return EventPages(self._services, self.workers, self.refuse_unknown)
 
     @cached_property
     def history(self) -> "History":
         """Return the questions about the past."""
         from shiftwork.control.system.history import History
 
-        return History(self.store, self.now, self.pools, self._definitions)
+        return History(self._services, self.pools)
 
     @cached_property
     def encryption(self) -> "Encryption":
@@ -243,19 +206,13 @@ class Control:
         """Return the questions about why jobs are not running."""
         from shiftwork.control.jobs.explanations import Explanations
 
-        return Explanations(self.store, self.now, self._registry, self._definitions)
-
-    @cached_property
-    def _definitions(self) -> "Definitions":
-        from shiftwork.control.definitions import Definitions
-
-        return Definitions(self.store, self.now)
+        return Explanations(self._services)
 
     @cached_property
     def _handles(self) -> "JobHandles":
         from shiftwork.control.jobs.jobs import JobHandles
 
-        return JobHandles(self.store, self._registry, self._definitions, self._unfinished, self.portal.call)
+        return JobHandles(self._services, self._unfinished, self.portal.call)
 
     async def _unfinished(self, record: "JobRecord") -> "Unfinished":
         return await self.explanations.unfinished(record)

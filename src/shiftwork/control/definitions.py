@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
+from shiftwork.control.access.audit import Audit
 from shiftwork.control.access.store_access import StoreAccess
 from shiftwork.core.doc_kinds import POOL_CONFIG, SCHEMA, WORKER
 from shiftwork.core.model.workers import PoolConfig, WorkerConfig, WorkerExecutionMode, WorkerState
@@ -152,6 +153,27 @@ class Definitions:
         schemas = {doc.name: doc.body for doc in docs if doc.kind == SCHEMA}
         self._kept = Published(self._now(), decoded(docs, WORKER), decoded(docs, POOL_CONFIG), schemas)
         return self._kept
+
+
+class ControlServices(Struct, frozen=True):
+    """What all families of commands and questions stand on."""
+
+    access: StoreAccess
+    now: Callable[[], float]
+    registry: LocalRegistry
+    definitions: Definitions
+    audit: Audit
+
+
+class CommandFamily:
+    """Commands and questions about one thing, as `control.control` lists them."""
+
+    def __init__(self, services: ControlServices) -> None:
+        self._access = services.access
+        self._now = services.now
+        self._registry = services.registry
+        self._definitions = services.definitions
+        self._audit = services.audit
 
 
 def _has_new_worker(newest: Mapping[str, float], kept: Published) -> bool:

@@ -24,7 +24,7 @@ from shiftwork.history.policies import Policies
 from shiftwork.history.stories import JobStory, Tenure
 
 READING_SECONDS: Final = 5.0
-"""Of two such spans, the latest `now` shows what a clock said: a process makes calls more often, or makes none."""
+"""Of three such spans, the latest `now` shows what a clock said: a process makes calls more often, or makes none."""
 
 
 class Evidence(Struct, frozen=True, order=True):
@@ -143,7 +143,9 @@ class RecordedHistory:
         keeps the one with which it was made. So what a clock showed is the most that its process said around a time.
         """
         shown = [
-            max(ahead, readings.get(span - 1, ahead)) for readings in self._readings for span, ahead in readings.items()
+            max(readings.get(near, ahead) for near in (span - 1, span, span + 1))
+            for readings in self._readings
+            for span, ahead in readings.items()
         ]
         return max(shown) - min(shown) if shown else 0.0
 

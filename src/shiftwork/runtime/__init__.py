@@ -19,6 +19,6 @@ Where jobs run in a process of their own, stages 3 to 6 take place there. Betwee
 process (`processes/remote_runner.py`, `processes/handover.py`), which takes it (`processes/child_process.py`) and
 sends its end back.
 
-At any stage a run may have to stop: at its deadline (`running/deadlines.py`), when a person cancels it, when the lease
-is in danger (`node/lease_renewer.py`), and when the node stops (`node/node.py`).
+At any stage a run may have to stop: at its deadline (`Deadlines` in `claiming/runs.py`), when a person cancels it, when
+the lease is in danger (`node/lease_renewer.py`), and when the node stops (`node/node.py`).
 """

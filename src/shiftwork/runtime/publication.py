@@ -33,7 +33,7 @@ from shiftwork.runtime.registry import Registry
 from shiftwork.sentences import restored, sentence
 from shiftwork.store.docs import change, stored, write
 from shiftwork.store.protocol import Store
-from shiftwork.store.sealed.key_use import agree_on_keys, keys_in_use
+from shiftwork.store.sealed.key_ring import agree_on_keys, keys_in_use
 
 
 class StoredDefinitions(Struct, frozen=True):
@@ -133,7 +133,6 @@ class Publication:
         self._warned_at = -math.inf
 
     async def read(self) -> StoredDefinitions:
-        """Read what the store has already."""
         return await read_definitions(self._registry, self._store, self._clock.now())
 
     async def begin(self, over: StoredDefinitions) -> None:

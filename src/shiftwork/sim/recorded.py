@@ -137,7 +137,6 @@ def _factor(hour: Hour) -> float:
 
 
 def sums_of(hours: Iterable[Hour]) -> dict[str, WorkerHour]:
-    """Return what each worker did in all these hours."""
     sums: dict[str, WorkerHour] = {}
     for hour in hours:
         for name, done in hour.workers.items():
@@ -223,7 +222,6 @@ def run_time(mean: float | None, counts: tuple[int, ...] | None) -> RunTime:
 
 
 def node_groups(machines: Iterable[NodeBeat]) -> dict[str, NodeGroup]:
-    """Return machines by what they have."""
     alike = Counter((one.cores, one.memory, tuple(sorted(one.labels))) for one in machines)
     names = ["node"] if len(alike) == 1 else [f"node-{n}" for n in range(1, len(alike) + 1)]
     return {

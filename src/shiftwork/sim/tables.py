@@ -107,7 +107,6 @@ class WorkerTable(Struct, forbid_unknown_fields=True):
     bursts: list[BurstTable] = []
 
     def made(self, *, start: float, zone: ZoneInfo, length: float) -> Traffic:
-        """Return the traffic."""
         arrivals = self.arrivals if isinstance(self.arrivals, list) else [self.arrivals]
         if not arrivals or any(n < 0 or not isfinite(n) for n in arrivals):
             message = "arrivals must be numbers of at least 0: how many jobs come in each part of the scenario"
@@ -167,7 +166,6 @@ class TargetTable(Struct, forbid_unknown_fields=True):
     depth: int | None = None
 
     def made(self) -> Target:
-        """Return the target."""
         given: dict[str, Any] = {key: value for key, value in structs.asdict(self).items() if value is not None}
         if not given:
             message = f"it says nothing; give one of {', '.join(Target.__struct_fields__)}"

@@ -109,7 +109,6 @@ class Bells:
             return list(self._by_topic)
 
     def close(self) -> None:
-        """Close every bell."""
         with self._lock:
             bells = {bell: None for listening in self._by_topic.values() for bell in listening}
         for bell in bells:

@@ -92,7 +92,6 @@ class DocsOfClaims:
         return None if edition is None else edition.token
 
     def keep(self, kind: str, name: str, body: bytes) -> None:
-        """Decode a doc of a kind in `READ_BY_CLAIMS`, and keep it in place of the one of that name."""
         value = READ_BY_CLAIMS[kind].effective(body)
         if value is None:
             self.drop(kind, name)
@@ -100,5 +99,4 @@ class DocsOfClaims:
             self._by_kind[kind][name] = value
 
     def drop(self, kind: str, name: str) -> None:
-        """Drop a doc that was erased."""
         self._by_kind[kind].pop(name, None)

@@ -43,7 +43,6 @@ async def read_index(store: Store) -> Mapping[str, str]:
 
 
 async def read_parts(store: Store, parts: Collection[str]) -> SchedulesRead:
-    """Return the schedules of these parts."""
     found, damaged = dict[str, StoredSchedule](), list[str]()
     for doc in await store.docs(*map(schedules_kind, sorted(parts))) if parts else []:
         part = SCHEDULE_PART.decode(doc.body)

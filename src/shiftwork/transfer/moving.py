@@ -25,8 +25,7 @@ from shiftwork.errors import MoveError
 from shiftwork.history.opening import open_store
 from shiftwork.store.abilities import key_ids
 from shiftwork.store.protocol import Store
-from shiftwork.store.sealed.key_ring import find_keys
-from shiftwork.store.sealed.key_use import agree_on_keys, keys_in_use, refuse_missing_keys
+from shiftwork.store.sealed.key_ring import agree_on_keys, find_keys, keys_in_use, refuse_missing_keys
 from shiftwork.transfer.carried_records import CarriedRecords, carry
 from shiftwork.transfer.late import carry_late
 from shiftwork.transfer.move_record import arrival_in, departure_from, reset_damaged, write

@@ -21,7 +21,7 @@ from shiftwork.core.values.envelopes import CIPHER, PLAIN, KeyInUse, is_outdated
 from shiftwork.store.docs import change
 from shiftwork.store.protocol import Store
 from shiftwork.store.schedules import read_index
-from shiftwork.store.sealed.key_use import keys_in_use
+from shiftwork.store.sealed.key_ring import keys_in_use
 from shiftwork.store.sealed.store import SealedStore
 
 REKEYED_AT_A_TIME: Final = 200

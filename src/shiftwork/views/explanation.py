@@ -1,4 +1,7 @@
-"""Why a job is where it is and when it will start, in words and as data."""
+"""Why a job is where it is and when it will start, in words and as data.
+
+The words for a gate are made in `core.workers.admission`.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -256,7 +259,6 @@ def _ended_badly(jobs: Sequence[JobRecord]) -> list[str]:
 
 
 def no_estimate(place: Position | None, why: str) -> Estimate:
-    """Return that there is no estimate, and why."""
     return Estimate(
         position=place.n if place else None,
         position_exact=place.exact if place else True,

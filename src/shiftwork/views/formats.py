@@ -1,16 +1,18 @@
 """How single values are written: instants, always in UTC; names of priorities; payloads and results as JSON."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any, Final, Literal
+from functools import cache
+from typing import Any, Final, Literal, TypeVar
 
 import msgspec
-from msgspec import to_builtins
+from msgspec import Struct, structs, to_builtins
 
 from shiftwork.core.model.jobs import JobPriority
 from shiftwork.core.values.job_limits import is_deep
 from shiftwork.handles.plain_values import TOO_DEEP
 
+S = TypeVar("S", bound=Struct)
 _ISO: Final = "%Y-%m-%dT%H:%M:%S.%fZ"
 _LAST: Final = "9999-12-31T23:59:59.999999Z"
 
@@ -36,6 +38,37 @@ def iso(at: float | None) -> str | None:
 def past_iso(at: float) -> str:
     """Return an instant that has been, for programs; one beyond the calendar, which cannot be, as its last."""
     return iso(at) or _LAST
+
+
+def shaped(kind: type[S], /, *sources: object, **given: Any) -> S:
+    """Return a shape: each field as given, or else as the first source with an attribute of that name has it.
+
+    A field that ends in `_at` is an instant: it is written for programs.
+    """
+    plain, instants = _plan(kind, tuple(map(type, sources)), frozenset(given))
+    for name, place in plain:
+        given[name] = getattr(sources[place], name)
+    for name, place, write in instants:
+        given[name] = write(getattr(sources[place], name))
+    return kind(**given)
+
+
+@cache
+def _plan(
+    kind: type[Struct], sources: tuple[type, ...], given: frozenset[str]
+) -> tuple[list[tuple[str, int]], list[tuple[str, int, Callable[[Any], str | None]]]]:
+    """Return from which source each field is taken: what stays as it is, and the instants with how they are written."""
+    plain: list[tuple[str, int]] = []
+    instants: list[tuple[str, int, Callable[[Any], str | None]]] = []
+    for field in structs.fields(kind):
+        place = next((n for n, source in enumerate(sources) if hasattr(source, field.name)), None)
+        if field.name in given or place is None:
+            continue
+        if field.name.endswith("_at"):
+            instants.append((field.name, place, past_iso if field.type is str else iso))
+        else:
+            plain.append((field.name, place))
+    return plain, instants
 
 
 PriorityName = Literal["low", "normal", "high", "critical"]

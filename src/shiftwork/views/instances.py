@@ -81,7 +81,6 @@ def place(instance: WorkerInstance) -> tuple[str, float, str]:
 
 
 def dashboard_entry(stats: PoolStats, instances: list[WorkerInstance]) -> dict[str, Any]:
-    """Return a pool as `get_pool_dashboard` shows it."""
     return {
         "workers": instances,
         "queue_depth": stats.queued,
@@ -92,7 +91,6 @@ def dashboard_entry(stats: PoolStats, instances: list[WorkerInstance]) -> dict[s
 
 
 def scaling_entry(decision: Decision, seen: PoolLoad) -> dict[str, Any]:
-    """Return a pool's scaling decision as `auto_scale` shows it."""
     return {
         "current": decision.current,
         "target": decision.target,

@@ -220,7 +220,6 @@ def _slots(seen: Snapshot) -> Counter[str]:
 
 
 def _workers_by_pool(seen: Snapshot) -> dict[str, list[str]]:
-    """Return the workers of each pool that have jobs."""
     found: dict[str, list[str]] = {}
     for name in seen.stats.workers:
         gates, config = seen.facts.gates.get(name), seen.workers.get(name)
@@ -302,7 +301,6 @@ class _Runs(Struct, frozen=True):
 
 
 def _runs_of(workers: Sequence[str], seen: Snapshot) -> list[_Runs]:
-    """Return the runs of those of these workers that run now."""
     found: list[_Runs] = []
     for name in workers:
         lane, stats = seen.facts.lanes.get(name), seen.stats.workers[name]

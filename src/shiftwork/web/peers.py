@@ -36,7 +36,6 @@ class SocketRow(Struct, frozen=True):
 
 
 def is_loopback(address: str) -> bool:
-    """Return whether an address is a loopback address."""
     parsed = _parsed(address)
     return parsed is not None and parsed.is_loopback
 

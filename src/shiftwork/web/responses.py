@@ -47,7 +47,6 @@ def encoder(key: str | None) -> Encode:
 
 
 def encoder_for(request: Request) -> Encode:
-    """Return what encodes the answer to this request."""
     return encoder(request.headers.get(SENTENCES_HEADER))
 
 
@@ -193,7 +192,6 @@ COMPRESSED_KINDS: Final = ("application/json", "application/problem+json", "text
 
 
 def accepts_gzip(request: Request) -> bool:
-    """Return whether the client accepts gzip."""
     qualities: dict[str, str] = {}
     for one in request.headers.get("accept-encoding", "").lower().split(","):
         name, _, quality = one.partition(";")

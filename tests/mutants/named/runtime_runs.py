@@ -38,14 +38,14 @@ RUNTIME_RUNS: Final = table(
     ),
     Mutant(
         "a deadline counts from when a run was sent",
-        "running/deadlines.py",
+        "claiming/runs.py",
         "left = seconds if began is None else began + seconds - now",
         "left = 0.0",
         ("tests/runtime/test_deadlines.py::test_a_run_has_its_whole_time_from_when_it_began",),
     ),
     Mutant(
         "a run that is over its time goes on",
-        "running/deadlines.py",
+        "claiming/runs.py",
         "            self._on_expired(run)",
         "            self._late[run] = now + seconds",
         ("tests/runtime/test_deadlines.py::test_a_run_has_its_whole_time_from_when_it_began",),

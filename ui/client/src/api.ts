@@ -307,7 +307,7 @@ export interface FlowsAnswer {
   next_after: string | null;
 }
 
-/** The worker of which only ended jobs are left. */
+/** The worker that has only ended jobs left. */
 export interface Forgotten {
   worker: string;
 }

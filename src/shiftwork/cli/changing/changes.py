@@ -9,7 +9,7 @@ import click
 from msgspec import Struct, field
 
 from shiftwork.cli.connect import Source, with_source
-from shiftwork.cli.terminal.output import aside, json_option, say, show_json
+from shiftwork.cli.terminal.output import answer, aside, json_option, say, show_json
 from shiftwork.cli.terminal.typed_values import json_object
 from shiftwork.control.control import Control
 from shiftwork.control.jobs.bulk import Action, Changed, check_rate
@@ -237,10 +237,11 @@ def _whole_flow(source: Source, verb: Action, flow: str, others: Sequence[object
         return await act(flow, reason=how.reason)
 
     changed = source.ask(act_on_flow)
-    if how.as_json:
-        show_json({"flow": flow, "changed_count": changed})
-    else:
-        say(f"flow {flow}: {counted(changed, 'job')} {_PAST[verb]}")
+    answer(
+        {"flow": flow, "changed_count": changed},
+        f"flow {flow}: {counted(changed, 'job')} {_PAST[verb]}",
+        as_json=how.as_json,
+    )
 
 
 # ── in bulk ──────────────────────────────────────────────────────────────────────────────────────────────────────────

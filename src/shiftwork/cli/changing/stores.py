@@ -10,7 +10,7 @@ from msgspec import to_builtins
 from msgspec.structs import asdict
 
 from shiftwork.cli.connect import Source, refuse_missing, shared, with_source
-from shiftwork.cli.terminal.output import aside, json_option, say, show_json, show_table
+from shiftwork.cli.terminal.output import answer, aside, json_option, say, show_json, show_table
 from shiftwork.cli.terminal.progress import ProgressBar
 from shiftwork.control.access.encryption import Encryption
 from shiftwork.control.access.store_access import SchemaView
@@ -238,10 +238,11 @@ def rekey(source: Source, *, lost: str | None, as_json: bool) -> None:
 
 
 def _show_given_up(key: str, cancelled: int, *, as_json: bool) -> None:
-    if as_json:
-        show_json({"key": key, "cancelled": cancelled})
-    else:
-        say(f"key {key} is given up; {counted(cancelled, 'job')} cancelled")
+    answer(
+        {"key": key, "cancelled": cancelled},
+        f"key {key} is given up; {counted(cancelled, 'job')} cancelled",
+        as_json=as_json,
+    )
 
 
 def _show_rekeyed(done: Rekeyed) -> None:

@@ -7,7 +7,7 @@ from msgspec.structs import asdict
 
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.terminal.formatting import ago
-from shiftwork.cli.terminal.output import aside, json_option, say, show_json, show_table
+from shiftwork.cli.terminal.output import answer, aside, json_option, say, show_json, show_table
 from shiftwork.cli.terminal.typed_values import seconds
 from shiftwork.control.control import Control
 from shiftwork.core.model.doc_types import Role, Token
@@ -65,10 +65,7 @@ def list_tokens(source: Source, *, as_json: bool) -> None:
 def revoke(name: str, source: Source, *, as_json: bool) -> None:
     """Revoke a token by its name or its id; it takes effect within seconds."""
     revoked = source.ask(lambda control: control.tokens.revoke(name))
-    if as_json:
-        show_json(token_shape(revoked))
-    else:
-        say(f"token {revoked.name} revoked")
+    answer(token_shape(revoked), f"token {revoked.name} revoked", as_json=as_json)
 
 
 def _state(one: Token, now: float) -> str:

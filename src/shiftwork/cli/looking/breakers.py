@@ -9,7 +9,7 @@ import click
 
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.terminal.formatting import ago, span
-from shiftwork.cli.terminal.output import Cell, aside, json_option, say, show_json, show_table
+from shiftwork.cli.terminal.output import Cell, answer, aside, json_option, say, show_json, show_table
 from shiftwork.cli.terminal.typed_values import seconds
 from shiftwork.control.control import Control
 from shiftwork.views.overview import BreakerView
@@ -59,10 +59,9 @@ def breakers(source: Source, *, as_json: bool) -> None:
 def close_one(name: str, reason: str | None, source: Source, *, as_json: bool) -> None:
     """Close a breaker, even one that a person holds open. Its failures are forgotten; its jobs start at once."""
     closed = source.ask(lambda control: control.breakers.close(name, reason), create=True)
-    if as_json:
-        show_json({"breaker": breaker_shape(closed)})
-    else:
-        say(f"breaker {name} is closed; its count of failures is reset")
+    answer(
+        {"breaker": breaker_shape(closed)}, f"breaker {name} is closed; its count of failures is reset", as_json=as_json
+    )
 
 
 @breakers.command("open")

@@ -7,7 +7,7 @@ import click
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.looking.status import pool_state
 from shiftwork.cli.terminal.formatting import bounds, span
-from shiftwork.cli.terminal.output import Cell, aside, json_option, say, show_json, show_table
+from shiftwork.cli.terminal.output import Cell, answer, aside, json_option, say, show_json, show_table
 from shiftwork.views.overview import PoolView
 from shiftwork.views.shapes.pools import pool_shape
 
@@ -59,10 +59,7 @@ def pause(pool: str, reason: str | None, source: Source, *, as_json: bool) -> No
 def resume(pool: str, source: Source, *, as_json: bool) -> None:
     """Start jobs of a paused pool again."""
     source.ask(lambda control: control.pools.resume(pool), create=True)
-    if as_json:
-        show_json({"pool": pool, "paused": False, "reason": None})
-    else:
-        say(f"pool {pool} is resumed")
+    answer({"pool": pool, "paused": False, "reason": None}, f"pool {pool} is resumed", as_json=as_json)
 
 
 def _row(pool: PoolView) -> list[Cell]:

@@ -7,7 +7,7 @@ import click
 
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.terminal.formatting import ago, status_line
-from shiftwork.cli.terminal.output import Cell, aside, json_option, say, show_json, show_table
+from shiftwork.cli.terminal.output import Cell, answer, aside, json_option, say, show_json, show_table
 from shiftwork.cli.terminal.typed_values import arguments_of, json_object, options_of, seconds, with_job_options
 from shiftwork.control.control import Control
 from shiftwork.core.model.jobs import CheckedJobOptions
@@ -145,10 +145,7 @@ def resume_one(name: str, source: Source, *, as_json: bool) -> None:
 def delete(name: str, source: Source, *, as_json: bool) -> None:
     """Delete a schedule. Jobs that it has added continue."""
     source.ask(lambda control: control.schedules.delete(name), create=True)
-    if as_json:
-        show_json({"deleted": name})
-    else:
-        say(f"schedule {name} is deleted")
+    answer({"deleted": name}, f"schedule {name} is deleted", as_json=as_json)
 
 
 @schedule.command("run")
@@ -158,10 +155,7 @@ def delete(name: str, source: Source, *, as_json: bool) -> None:
 def run_one(name: str, source: Source, *, as_json: bool) -> None:
     """Add a job of a schedule now, ahead of others, also while it is paused."""
     job = source.ask(lambda control: control.schedules.run(name), create=True)
-    if as_json:
-        show_json({"job": job_shape(job)})
-    else:
-        say(status_line(job))
+    answer({"job": job_shape(job)}, status_line(job), as_json=as_json)
 
 
 @schedule.command("preview")

@@ -4,7 +4,7 @@ import click
 
 from shiftwork.cli.connect import Source, with_source
 from shiftwork.cli.terminal.formatting import ago
-from shiftwork.cli.terminal.output import Cell, aside, json_option, say, show_json, show_table
+from shiftwork.cli.terminal.output import Cell, answer, aside, json_option, show_json, show_table
 from shiftwork.core.model.workers import WorkerState
 from shiftwork.core.workers.state import DISABLED_BY_HAND, is_failing
 from shiftwork.views.overview import WorkerView
@@ -40,10 +40,11 @@ def workers(source: Source, *, as_json: bool) -> None:
 def enable(worker: str, source: Source, *, as_json: bool) -> None:
     """Enable a worker everywhere, and reset its count of failures."""
     source.ask(lambda control: control.workers.enable(worker), create=True)
-    if as_json:
-        show_json({"worker": worker, "enabled": True, "reason": None})
-    else:
-        say(f"worker {worker} is enabled; its count of failures is reset")
+    answer(
+        {"worker": worker, "enabled": True, "reason": None},
+        f"worker {worker} is enabled; its count of failures is reset",
+        as_json=as_json,
+    )
 
 
 @click.command()
@@ -54,10 +55,11 @@ def enable(worker: str, source: Source, *, as_json: bool) -> None:
 def disable(worker: str, reason: str, source: Source, *, as_json: bool) -> None:
     """Disable a worker everywhere: it does not start, and its queued jobs wait. Running jobs continue."""
     source.ask(lambda control: control.workers.disable(worker, reason), create=True)
-    if as_json:
-        show_json({"worker": worker, "enabled": False, "reason": reason})
-    else:
-        say(f"worker {worker} is disabled: {reason}; running jobs continue, queued ones wait")
+    answer(
+        {"worker": worker, "enabled": False, "reason": reason},
+        f"worker {worker} is disabled: {reason}; running jobs continue, queued ones wait",
+        as_json=as_json,
+    )
 
 
 @click.command()
@@ -70,10 +72,11 @@ def forget(worker: str, source: Source, *, as_json: bool) -> None:
     No live node may have it, no stored schedule run it, and no job of it be live. Its ended jobs stay.
     """
     source.ask(lambda control: control.workers.forget(worker))
-    if as_json:
-        show_json({"worker": worker})
-    else:
-        say(f"worker {worker} is forgotten; its ended jobs stay until they are pruned or discarded")
+    answer(
+        {"worker": worker},
+        f"worker {worker} is forgotten; its ended jobs stay until they are pruned or discarded",
+        as_json=as_json,
+    )
 
 
 def _row(worker: WorkerView, now: float) -> list[Cell]:

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from shiftwork.cli.connect import Source, with_source
-from shiftwork.cli.terminal.output import json_option, say, show_json
+from shiftwork.cli.terminal.output import answer, json_option
 from shiftwork.cli.terminal.typed_values import arguments_of, json_object, options_of, seconds, with_job_options
 from shiftwork.control.control import Control
 from shiftwork.core.model.jobs import CheckedJobOptions, JobStatus
@@ -51,10 +51,7 @@ def enqueue(
         return await control.jobs.enqueue(worker, read, options)
 
     job, created = source.ask(add, create=True)
-    if as_json:
-        show_json({"created": created, "job": job_shape(job)})
-    else:
-        say(_summary(job, created=created))
+    answer({"created": created, "job": job_shape(job)}, _summary(job, created=created), as_json=as_json)
 
 
 def _summary(job: Job[Any], *, created: bool) -> str:

@@ -39,6 +39,14 @@ def show_json(document: Any) -> None:
     click.echo(printable_json(json_text(document)))
 
 
+def answer(document: Any, text: str, *, as_json: bool) -> None:
+    """Print what was done: as a JSON document if that is wanted, otherwise as a text."""
+    if as_json:
+        show_json(document)
+    else:
+        say(text)
+
+
 def show_json_line(value: Any) -> None:
     """Print a value as one line of JSON."""
     click.echo(printable_json(msgspec.json.encode(value, enc_hook=plain).decode()))

@@ -1,7 +1,8 @@
 """shiftwork in a Django project: one app from the settings, tasks from the installed apps, jobs in transactions.
 
-Importing this imports Django, but reads no settings: `app` is made when it is first used. What every framework needs
-is in `app` and `web`; only what is Django's is here.
+`in_transactions` is what people call; `tasks` is the backend of Django's tasks, which enqueues in the transaction of
+its own option `database`. Importing this imports Django, but reads no settings: `app` is made when it is first used.
+What every framework needs is in `app` and `web`; only what is Django's is here.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -83,7 +83,6 @@ _DONE: Final = {
 
 
 def done_word(done: str) -> str:
-    """Return what was done as a word in a sentence."""
     return _DONE.get(done, done)
 
 

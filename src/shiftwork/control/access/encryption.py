@@ -10,8 +10,7 @@ from shiftwork.core.values.envelopes import PLAIN
 from shiftwork.core.words import counted
 from shiftwork.errors import EncryptionKeyError, nearest
 from shiftwork.sentences import sentence
-from shiftwork.store.sealed.key_ring import new_key
-from shiftwork.store.sealed.key_use import keys_in_use
+from shiftwork.store.sealed.key_ring import keys_in_use, new_key
 from shiftwork.store.sealed.store import SealedStore
 from shiftwork.transfer.move_record import refuse_to_change
 from shiftwork.transfer.rekeying import Census, Rekeyed, Report, count_keys, give_up_key, rekey
@@ -30,7 +29,6 @@ class Encryption:
 
     @staticmethod
     def new_key() -> str:
-        """Return a new key."""
         return new_key()
 
     async def finding(self) -> Finding:

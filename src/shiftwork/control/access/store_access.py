@@ -127,7 +127,7 @@ class StoreAccess:
 
     async def _open_if(self, refuse: Callable[[Store], Awaitable[object]]) -> None:
         """Open the store unless this raises. What does not depend on each other is asked in one round trip."""
-        from shiftwork.store.sealed.key_use import agree_on_keys, keys_in_use
+        from shiftwork.store.sealed.key_ring import agree_on_keys, keys_in_use
 
         store = self.store
         if not self._opened:

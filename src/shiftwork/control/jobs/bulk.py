@@ -11,8 +11,8 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from shiftwork.control.access.audit import Audit, because, done_word
-from shiftwork.control.access.store_access import StoreAccess
+from shiftwork.control.access.audit import because, done_word
+from shiftwork.control.definitions import CommandFamily
 from shiftwork.control.jobs.filter import FIRST_PAGE, job_filter, next_size
 from shiftwork.core.model.job_changes import Cancel, Change, Discard, JobFilter, Requeue
 from shiftwork.core.model.jobs import SECONDS_A_DAY, DeadJob, JobStatus
@@ -87,13 +87,8 @@ def check_rate(action: Action, rate: str | None) -> float | None:
     return limit.seconds / limit.count
 
 
-class BulkChanges:
+class BulkChanges(CommandFamily):
     """Counts and changes many jobs."""
-
-    def __init__(self, access: StoreAccess, now: Callable[[], float], *, audit: Audit) -> None:
-        self._access = access
-        self._now = now
-        self._audit = audit
 
     async def change(
         self, action: Action, *, rate: str | None = None, reason: str | None = None, **wanted: Any

@@ -5,15 +5,14 @@ costs more because more jobs wait. A process that is asked again knows rates as 
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from heapq import nlargest
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from shiftwork.control.access.store_access import StoreAccess
-from shiftwork.control.definitions import Definitions, LocalRegistry
+from shiftwork.control.definitions import CommandFamily, ControlServices
 from shiftwork.core.doc_kinds import PLAN, PLAN_NAME
 from shiftwork.core.health.position import LANES, Ahead, QueuePlace, parked_position, position
 from shiftwork.core.health.start_estimate import (
@@ -60,16 +59,11 @@ class QueueFacts(Struct, frozen=True, kw_only=True):
     """About the worker, those that have jobs ahead of it, and those that run in the pool."""
 
 
-class Estimates:
+class Estimates(CommandFamily):
     """Finds out where jobs are in their queues, and estimates when they start."""
 
-    def __init__(
-        self, access: StoreAccess, now: Callable[[], float], registry: LocalRegistry, definitions: Definitions
-    ) -> None:
-        self._access = access
-        self._now = now
-        self._registry = registry
-        self._definitions = definitions
+    def __init__(self, services: ControlServices) -> None:
+        super().__init__(services)
         self._windows: dict[str, WorkerWindow] = {}
 
     async def look(self, records: Sequence[JobRecord]) -> list[QueueFacts]:

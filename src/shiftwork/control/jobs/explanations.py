@@ -1,12 +1,11 @@
 """Why a job is not running: the questions to the store. The words are in `views.explanation`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec.structs import replace
 
-from shiftwork.control.access.store_access import StoreAccess
-from shiftwork.control.definitions import Definitions, LocalRegistry
+from shiftwork.control.definitions import CommandFamily, ControlServices
 from shiftwork.control.jobs.estimates import Estimates, QueueFacts, hosts
 from shiftwork.core.health.position import position
 from shiftwork.core.health.start_estimate import along
@@ -43,17 +42,12 @@ MOST_NEEDS_READ: Final = 1_000
 """How many of the jobs that a job waits for are looked at."""
 
 
-class Explanations:
+class Explanations(CommandFamily):
     """Explains where jobs are, and whether they could run at all."""
 
-    def __init__(
-        self, access: StoreAccess, now: Callable[[], float], registry: LocalRegistry, definitions: Definitions
-    ) -> None:
-        self._access = access
-        self._now = now
-        self._registry = registry
-        self._definitions = definitions
-        self._estimates = Estimates(access, now, registry, definitions)
+    def __init__(self, services: ControlServices) -> None:
+        super().__init__(services)
+        self._estimates = Estimates(services)
 
     async def of(self, record: JobRecord) -> Explanation:
         """Return why the job is not running and when it will start, or how it ended."""

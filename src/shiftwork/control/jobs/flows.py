@@ -2,16 +2,15 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from math import inf
 from shlex import quote
 from typing import Any, Final, cast
 
 from msgspec.structs import replace
 
-from shiftwork.control.access.audit import Audit, because, done_word
-from shiftwork.control.access.store_access import StoreAccess
-from shiftwork.control.definitions import LocalRegistry
+from shiftwork.control.access.audit import because, done_word
+from shiftwork.control.definitions import CommandFamily, ControlServices
 from shiftwork.control.jobs.flow_search import EVERY_FLOW, FlowFilter, FlowPlace, FlowsPage, search_flows
 from shiftwork.control.jobs.jobs import JobHandles
 from shiftwork.control.jobs.known_calls import check_inputs, check_no_circle, check_twins, flow_of, known_jobs
@@ -41,25 +40,13 @@ MANY_JOBS: Final = 500
 """A flow of more jobs is drawn in a thread: it takes a while, and others must not wait for it."""
 
 
-class FlowCommands:
+class FlowCommands(CommandFamily):
     """Adds flows and changes them."""
 
-    def __init__(
-        self,
-        access: StoreAccess,
-        now: Callable[[], float],
-        registry: LocalRegistry,
-        *,
-        submission: Submission,
-        handles: JobHandles,
-        audit: Audit,
-    ) -> None:
-        self._access = access
-        self._now = now
-        self._registry = registry
+    def __init__(self, services: ControlServices, *, submission: Submission, handles: JobHandles) -> None:
+        super().__init__(services)
         self._submission = submission
         self._handles = handles
-        self._audit = audit
 
     async def enqueue(self, calls: Sequence[Call[Any]]) -> Flow[Any]:
         """Add these calls and all that they need, in one step: all of them, or none."""
@@ -199,7 +186,6 @@ class FlowCommands:
         return FlowRecord(flow_id, created_at, known), graph
 
     async def results(self, flow_id: str, jobs: Sequence[Job[Any]], timeout_seconds: float | None) -> list[Any]:
-        """Wait for these jobs of the flow, and return their results."""
         try:
             async with asyncio.timeout(timeout_seconds):
                 for job in jobs:

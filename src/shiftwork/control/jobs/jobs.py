@@ -1,11 +1,9 @@
 """Single jobs: adding one by its worker's name, reading it, explaining it, and changing it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from shiftwork.control.access.audit import Audit
-from shiftwork.control.access.store_access import StoreAccess
-from shiftwork.control.definitions import Definitions, LocalRegistry
+from shiftwork.control.definitions import CommandFamily, ControlServices
 from shiftwork.control.jobs.explanations import Explanations
 from shiftwork.control.jobs.filter import job_filter
 from shiftwork.control.jobs.job_stack import read_stack
@@ -38,25 +36,15 @@ _REFUSED: Final[Mapping[type[Any], str]] = {
 _NEEDED: Final = sentence("another job of its flow waits for it; cancel the flow, or that job, first")
 
 
-class JobHandles:
+class JobHandles(CommandFamily):
     """Makes handles of records, by the workers registered here or published by other processes."""
 
-    def __init__(
-        self,
-        access: StoreAccess,
-        registry: LocalRegistry,
-        definitions: Definitions,
-        look: Look,
-        run_blocking: RunBlocking,
-    ) -> None:
+    def __init__(self, services: ControlServices, look: Look, run_blocking: RunBlocking) -> None:
+        super().__init__(services)
         self._look = look
         self._run_blocking = run_blocking
-        self._access = access
-        self._registry = registry
-        self._definitions = definitions
 
     async def of(self, records: Sequence[JobRecord]) -> list[Job[Any]]:
-        """Return a handle for each record."""
         here = self._registry.workers
         others: dict[str, float] = {}
         for record in records:
@@ -73,32 +61,18 @@ class JobHandles:
         return handles
 
     async def one(self, record: JobRecord) -> Job[Any]:
-        """Return the handle of one record."""
         return (await self.of([record]))[0]
 
 
-class Jobs:
+class Jobs(CommandFamily):
     """Reads and changes single jobs."""
 
     def __init__(
-        self,
-        access: StoreAccess,
-        now: Callable[[], float],
-        registry: LocalRegistry,
-        *,
-        definitions: Definitions,
-        explanations: Explanations,
-        submission: Submission,
-        audit: Audit,
-        handles: JobHandles,
+        self, services: ControlServices, *, explanations: Explanations, submission: Submission, handles: JobHandles
     ) -> None:
-        self._access = access
-        self._now = now
-        self._registry = registry
-        self._definitions = definitions
+        super().__init__(services)
         self._explanations = explanations
         self._submission = submission
-        self._audit = audit
         self._handles = handles
 
     async def enqueue(

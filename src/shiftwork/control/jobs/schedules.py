@@ -13,9 +13,8 @@ from weakref import WeakKeyDictionary
 
 from msgspec.structs import replace
 
-from shiftwork.control.access.audit import Audit, current_actor, done_word
-from shiftwork.control.access.store_access import StoreAccess
-from shiftwork.control.definitions import Definitions, LocalRegistry
+from shiftwork.control.access.audit import current_actor, done_word
+from shiftwork.control.definitions import CommandFamily, ControlServices
 from shiftwork.control.jobs.jobs import Jobs
 from shiftwork.control.jobs.submission import Submission
 from shiftwork.core.model.jobs import CheckedJobOptions, JobPriority, NewJob
@@ -64,27 +63,13 @@ _NOT_FOR_SCHEDULES: Final = ("job_id", "run_at", "delay_seconds")
 """The options of a job that its schedule decides."""
 
 
-class ScheduleBook:
+class ScheduleBook(CommandFamily):
     """Reads and changes stored schedules, for every process that shares the store."""
 
-    def __init__(
-        self,
-        access: StoreAccess,
-        now: Callable[[], float],
-        registry: LocalRegistry,
-        *,
-        definitions: Definitions,
-        jobs: Jobs,
-        submission: Submission,
-        audit: Audit,
-    ) -> None:
-        self._access = access
-        self._now = now
-        self._registry = registry
-        self._definitions = definitions
+    def __init__(self, services: ControlServices, *, jobs: Jobs, submission: Submission) -> None:
+        super().__init__(services)
         self._jobs = jobs
         self._submission = submission
-        self._audit = audit
         self._turns: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary()
         """Changes of one event loop wait for each other. All of them write the index, and would overtake each other."""
 

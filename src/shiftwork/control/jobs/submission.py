@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
 
-from shiftwork.control.access.store_access import StoreAccess
 from shiftwork.control.calling import Portal, refuse_on_a_loop
-from shiftwork.control.definitions import LocalRegistry
+from shiftwork.control.definitions import CommandFamily, ControlServices
 from shiftwork.control.jobs.known_calls import known_jobs
 from shiftwork.core.model.doc_types import Doc
 from shiftwork.core.model.jobs import Added, Claimed, JobRecord, NewJob
@@ -28,25 +27,14 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 
-class Submission:
+class Submission(CommandFamily):
     """Adds jobs to the store. The clock is read once for all jobs of one call."""
 
-    def __init__(
-        self,
-        access: StoreAccess,
-        now: Callable[[], float],
-        registry: LocalRegistry,
-        portal: Portal,
-        *,
-        outages: OutageLog,
-        look: Look,
-    ) -> None:
-        self._look = look
-        self._access = access
-        self._now = now
-        self._registry = registry
+    def __init__(self, services: ControlServices, portal: Portal, *, outages: OutageLog, look: Look) -> None:
+        super().__init__(services)
         self._portal = portal
         self._outages = outages
+        self._look = look
         self._published: set[str] = set()
         """The workers whose secrets, if they have any, are known to be published."""
 

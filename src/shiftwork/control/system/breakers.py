@@ -6,8 +6,8 @@ so a node that decides at the same moment decides again, from what the person wr
 
 from collections.abc import Callable
 
-from shiftwork.control.access.audit import Audit, because, current_actor
-from shiftwork.control.access.store_access import StoreAccess
+from shiftwork.control.access.audit import because, current_actor
+from shiftwork.control.definitions import CommandFamily, ControlServices
 from shiftwork.control.system.workers import Workers
 from shiftwork.core.doc_kinds import BREAKER
 from shiftwork.core.words import Duration, in_words, seconds_of
@@ -18,14 +18,12 @@ from shiftwork.store.docs import change
 from shiftwork.views.overview import BreakerView, breaker_views
 
 
-class BreakerCommands:
+class BreakerCommands(CommandFamily):
     """Reads and changes breakers, for every process that shares the store."""
 
-    def __init__(self, access: StoreAccess, now: Callable[[], float], *, workers: Workers, audit: Audit) -> None:
-        self._access = access
-        self._now = now
+    def __init__(self, services: ControlServices, workers: Workers) -> None:
+        super().__init__(services)
         self._workers = workers
-        self._audit = audit
 
     async def all(self) -> dict[str, BreakerView]:
         """Return every breaker that guards a worker in this store, or did, by name."""

@@ -6,7 +6,7 @@ from typing import Final, Protocol, TypedDict, Unpack
 from msgspec import Struct
 from msgspec.structs import replace
 
-from shiftwork.control.access.store_access import StoreAccess
+from shiftwork.control.definitions import CommandFamily, ControlServices
 from shiftwork.control.system.workers import Workers
 from shiftwork.core.model.event import Event
 from shiftwork.core.observing.event_rows import EventFilter, EventRow, EventRows
@@ -51,11 +51,11 @@ class EventPage(Struct, frozen=True):
     """The `before` of the next older page; None at the end."""
 
 
-class EventPages:
+class EventPages(CommandFamily):
     """Answers questions about what happened."""
 
-    def __init__(self, access: StoreAccess, workers: Workers, refuse_unknown: RefuseUnknown) -> None:
-        self._access = access
+    def __init__(self, services: ControlServices, workers: Workers, refuse_unknown: RefuseUnknown) -> None:
+        super().__init__(services)
         self._workers = workers
         self._refuse_unknown = refuse_unknown
 

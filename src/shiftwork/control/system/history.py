@@ -1,10 +1,8 @@
 """The last day of the system, from which a day can be planned."""
 
 import asyncio
-from collections.abc import Callable
 
-from shiftwork.control.access.store_access import StoreAccess
-from shiftwork.control.definitions import Definitions
+from shiftwork.control.definitions import CommandFamily, ControlServices
 from shiftwork.control.system.pools import Pools
 from shiftwork.core.doc_kinds import HISTORY, POOL
 from shiftwork.core.observing.pool_history import Hour
@@ -13,14 +11,12 @@ from shiftwork.store.docs import read_all
 from shiftwork.store.protocol import Store
 
 
-class History:
+class History(CommandFamily):
     """Reads what the leader has recorded, with the configuration and the machines of now."""
 
-    def __init__(self, access: StoreAccess, now: Callable[[], float], pools: Pools, definitions: Definitions) -> None:
-        self._access = access
-        self._now = now
+    def __init__(self, services: ControlServices, pools: Pools) -> None:
+        super().__init__(services)
         self._pools = pools
-        self._definitions = definitions
 
     async def read(self) -> SystemRecord:
         """Return the history, the pools and workers as registered, what people changed, and the live nodes."""

@@ -5,8 +5,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from shiftwork.control.access.audit import Audit, because
-from shiftwork.control.access.store_access import StoreAccess
+from shiftwork.control.access.audit import because
+from shiftwork.control.definitions import CommandFamily
 from shiftwork.core.doc_kinds import PLAN, PLAN_NAME
 from shiftwork.core.model.doc_types import Plan
 from shiftwork.errors import UnknownNodeError, nearest
@@ -17,13 +17,8 @@ from shiftwork.views.overview import NodeView, node_views
 _LISTED: Final = 5
 
 
-class Nodes:
+class Nodes(CommandFamily):
     """Reads nodes, and drains them."""
-
-    def __init__(self, access: StoreAccess, now: Callable[[], float], *, audit: Audit) -> None:
-        self._access = access
-        self._now = now
-        self._audit = audit
 
     async def all(self) -> list[NodeView]:
         """Return every live node: what it has, what it runs, whether it is drained."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from shiftwork.control.access.store_access import StoreAccess
-from shiftwork.control.definitions import LocalRegistry
+from shiftwork.control.definitions import CommandFamily, ControlServices, LocalRegistry
 from shiftwork.core.doc_kinds import (
     EDITION,
     EDITION_NAME,
@@ -34,7 +34,7 @@ from shiftwork.store.abilities import try_room
 from shiftwork.store.docs import decoded, read, read_all
 from shiftwork.store.flow_failures import stranded_flows
 from shiftwork.store.protocol import Store
-from shiftwork.store.sealed.key_use import keys_in_use
+from shiftwork.store.sealed.key_ring import keys_in_use
 from shiftwork.views.instances import Glance, held, instance_of, place
 from shiftwork.views.overview import Overview, node_views, overview_of, pool_views
 from shiftwork.views.snapshot import Snapshot, judged, leader_of
@@ -65,28 +65,24 @@ GLANCE_KEPT_SECONDS: Final = 5.0
 """How long the plan and the pools' definitions are reused."""
 
 
-class System:
+class System(CommandFamily):
     """Answers questions about everything at once."""
 
     def __init__(
         self,
-        access: StoreAccess,
-        now: Callable[[], float],
-        registry: LocalRegistry,
+        services: ControlServices,
         *,
         lease_seconds: float,
         strays: FindStrays,
         outages: OutageLog,
         store_fault: StoreFault,
     ) -> None:
-        self._access = access
-        self._now = now
-        self._registry = registry
+        super().__init__(services)
         self._lease_seconds = lease_seconds
         self._strays = strays
         self._outages = outages
         self._store_fault = store_fault
-        self._glances = Glances(access, now, registry)
+        self._glances = Glances(services.access, services.now, services.registry)
 
     async def overview(self, *, try_write: bool = False) -> Overview:
         """Return every worker, every pool, the leader and what is wrong, from one snapshot.

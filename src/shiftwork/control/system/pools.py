@@ -9,9 +9,8 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from shiftwork.control.access.audit import Audit, because
-from shiftwork.control.access.store_access import StoreAccess
-from shiftwork.control.definitions import Definitions, LocalRegistry
+from shiftwork.control.access.audit import because
+from shiftwork.control.definitions import CommandFamily, ControlServices
 from shiftwork.core.doc_kinds import POOL
 from shiftwork.core.model.doc_types import PoolDoc
 from shiftwork.core.model.job_changes import JobFilter
@@ -36,24 +35,12 @@ RUNNING_PAGE: Final = 1_000
 """How many running jobs are read at a time."""
 
 
-class Pools:
+class Pools(CommandFamily):
     """Reads and changes pools, for every process that shares the store."""
 
-    def __init__(
-        self,
-        access: StoreAccess,
-        clock: Clock,
-        registry: LocalRegistry,
-        *,
-        definitions: Definitions,
-        audit: Audit,
-        here: Here,
-    ) -> None:
-        self._access = access
+    def __init__(self, services: ControlServices, clock: Clock, here: Here) -> None:
+        super().__init__(services)
         self._clock = clock
-        self._registry = registry
-        self._definitions = definitions
-        self._audit = audit
         self._here = here
 
     async def all(self) -> dict[str, PoolConfig]:

@@ -1,15 +1,14 @@
 """Workers: what is known about them, enabling, disabling and forgetting them, and triggering one."""
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from shlex import quote
 from typing import Any, Unpack
 
 from msgspec.structs import replace
 
-from shiftwork.control.access.audit import Audit, current_actor
-from shiftwork.control.access.store_access import StoreAccess
-from shiftwork.control.definitions import Definitions, LocalRegistry
+from shiftwork.control.access.audit import current_actor
+from shiftwork.control.definitions import CommandFamily, ControlServices
 from shiftwork.control.jobs.jobs import Jobs
 from shiftwork.core.doc_kinds import BREAKER, GATES, RESCHEDULED, SCHEDULE, SCHEMA, WORKER
 from shiftwork.core.model.doc_types import Doc
@@ -35,25 +34,12 @@ WORKER_KINDS = (SCHEDULE.name, RESCHEDULED.name, BREAKER.name, GATES.name, SCHEM
 """The kinds of records that a worker has. Its definition is erased last, so an interrupted `forget` can be repeated."""
 
 
-class Workers:
+class Workers(CommandFamily):
     """Reads and changes workers, for every process that shares the store."""
 
-    def __init__(
-        self,
-        access: StoreAccess,
-        now: Callable[[], float],
-        registry: LocalRegistry,
-        *,
-        definitions: Definitions,
-        jobs: Jobs,
-        audit: Audit,
-    ) -> None:
-        self._access = access
-        self._now = now
-        self._registry = registry
-        self._definitions = definitions
+    def __init__(self, services: ControlServices, jobs: Jobs) -> None:
+        super().__init__(services)
         self._jobs = jobs
-        self._audit = audit
 
     async def all(self) -> dict[str, WorkerConfig]:
         """Return every worker that this process or another one registered in this store."""

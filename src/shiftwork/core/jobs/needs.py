@@ -128,7 +128,6 @@ def lost_jobs(needed: Iterable[str], known: Mapping[str, JobRecord]) -> list[Job
 
 
 def stranding_jobs(job: JobRecord) -> list[str]:
-    """Return the jobs that strand this one."""
     return [need.id for need in job.unmet if need.broken]
 
 

@@ -239,5 +239,4 @@ EXPIRED: Final = plain(EXPIRED_WORDS)
 
 
 def is_expired(job: Claimed, now: float) -> bool:
-    """Return whether a job that was claimed has expired."""
     return job.expires_at is not None and job.expires_at <= now

@@ -141,7 +141,6 @@ class Hour(Struct, array_like=True):
 
     @property
     def pools_with_runs(self) -> set[str]:
-        """Return the pools in which runs ended in this hour."""
         return {*self.run_marks, *self.old_runs}
 
     def before(self) -> Before | None:
@@ -267,7 +266,6 @@ def point_of(pool: str, moment: Moment) -> Point | None:
 
 
 def last_day(hours: Iterable[Hour], now: float) -> list[Moment]:
-    """Return the moments of the last day, in order."""
     found = [one for hour in hours for one in hour.moments if now - DAY <= one.at <= now]
     return sorted(found, key=lambda one: one.at)
 

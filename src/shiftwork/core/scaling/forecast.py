@@ -124,7 +124,6 @@ class WorkCurve:
 
     @classmethod
     def of(cls, pool: str, moments: Iterable[Moment]) -> "WorkCurve":
-        """Return the curve of one pool."""
         return cls([(one.at, point) for one in moments if (point := point_of(pool, one)) is not None])
 
     def needed(self, at: float) -> float:

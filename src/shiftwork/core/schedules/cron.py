@@ -201,7 +201,6 @@ _BAD_FIELDS: Final = {
 
 
 def cron_problem(expression: str) -> str | None:
-    """Return what is wrong with a cron expression, or None."""
     return _form_problem(expression) or _character_problem(expression) or _value_problem(expression)
 
 
@@ -301,7 +300,6 @@ _STEP: Final = re.compile(r"\*/([1-9]\d*)")
 
 
 def cron_words(expression: str, timezone: str) -> str:
-    """Return a cron expression and its zone in plain words."""
     return sentence("{words}, {zone}", words=_cron_words(expression), zone=timezone)
 
 

@@ -90,7 +90,6 @@ def part_of(name: str) -> str:
 
 
 def schedules_kind(part: str) -> str:
-    """Return the kind of the doc that holds the schedules of a part."""
     return SCHEDULES_PREFIX + part
 
 

@@ -95,7 +95,6 @@ def known_zones() -> set[str]:
 
 
 def zone_problem(name: str) -> str | None:
-    """Return what is wrong with the name of a time zone, or None."""
     if is_of_machine(name):
         why = sentence("{what} depends on the machine, and nodes would differ", what=f"{name!r}")
         return series("; ", [why, _WRITE_A_NAME])

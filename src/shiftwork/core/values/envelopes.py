@@ -102,7 +102,6 @@ def why_unreadable(value: bytes) -> str | None:
 
 
 def as_text(value: bytes) -> str:
-    """Return an encrypted value as text."""
     return f"{_SIGN}{key_of(value)}: {b64encode(value).decode()}]"
 
 

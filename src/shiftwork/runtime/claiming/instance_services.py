@@ -31,21 +31,18 @@ class InstanceLease:
         """Whether it claims no more, lease or not."""
         self._first_name = name
         self._lives = 0
-        self._leased: str | None = None
-
-    def holds(self, name: str) -> bool:
-        """Return whether it may claim under this name now."""
-        return self._leased == name and not self.draining
+        self.held: str | None = None
+        """The name under which it holds a lease now."""
 
     def renewed(self) -> bool:
         """Note that the lease under the present name holds; return whether it did not before."""
-        news = self._leased != self.name
-        self._leased = self.name
+        news = self.held != self.name
+        self.held = self.name
         return news
 
     def suspend(self) -> None:
         """Claim nothing until the lease is renewed: it may have ended."""
-        self._leased = None
+        self.held = None
 
     def rename(self) -> None:
         """Continue under a new name: the lease was lost, and with it the old one."""

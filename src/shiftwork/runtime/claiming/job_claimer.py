@@ -5,10 +5,10 @@ wait in the `PrefetchedJobs` and start as soon as slots become free, without ano
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from shiftwork.core.jobs.claiming_ahead import MOST_AHEAD, to_claim
+from shiftwork.core.jobs.claiming_ahead import LONGEST_WAIT, MOST_AHEAD, PrefetchPace, to_claim
 from shiftwork.core.jobs.retry import End, EndKind
 from shiftwork.core.jobs.run_options import is_damaged
 from shiftwork.core.jobs.transitions import is_expired
@@ -18,9 +18,8 @@ from shiftwork.core.model.workers import PoolConfig
 from shiftwork.core.values.envelopes import is_sealed, key_of
 from shiftwork.runtime.claiming.flow_inputs import Complete, with_failures, with_inputs
 from shiftwork.runtime.claiming.instance_services import InstanceLease, InstanceServices
-from shiftwork.runtime.claiming.late_calls import LateCalls
-from shiftwork.runtime.claiming.prefetch import PrefetchedJobs, PrefetchPace
 from shiftwork.runtime.claiming.runs import JobEnder, Runs
+from shiftwork.runtime.clock import Clock
 from shiftwork.runtime.outage_log import CLAIMS
 from shiftwork.runtime.running.job_run import Run
 from shiftwork.runtime.running.runner import Runner
@@ -35,6 +34,10 @@ DAMAGED: Final = "its options cannot be decoded; enqueue it again"
 """Why a job is dead whose own options are damaged."""
 BLIND_SECONDS: Final = 60.0
 """How long an instance claims nothing after it got a job that it has no key for. Other instances may have the key."""
+FIRST_LATE_LOOK_SECONDS: Final = 1.0
+"""How soon to ask again; each pause is twice as long as the one before."""
+LATE_CALL_SECONDS: Final = 600.0
+"""For how long to ask again and again."""
 
 
 class JobClaimer:
@@ -71,7 +74,7 @@ class JobClaimer:
         self._outbox = services.outbox
         self._publication = services.publication
         self._refusals = services.refusals
-        self._pace = PrefetchPace(services.clock)
+        self._pace = PrefetchPace(services.clock.now())
         self._prefetched = PrefetchedJobs(services.clock, on_overdue=self.hand_back)
         self._late = LateCalls(services.clock)
 
@@ -94,7 +97,7 @@ class JobClaimer:
     @property
     def look_at(self) -> float | None:
         """When to claim again because runs are about to end, unless something else prompts a claim first."""
-        return self._pace.look_at(self._runs.active.values())
+        return self._pace.look_at(self._runs.active.values(), self._clock.now())
 
     @property
     def _serves(self) -> bool:
@@ -104,7 +107,8 @@ class JobClaimer:
     def _wanted(self) -> int:
         if not self._serves:
             return 0
-        return to_claim(self.free, self.waiting, min(self._pace.allowed(self._runs.active.values()), self._left))
+        allowed = self._pace.allowed(self._runs.active.values(), self._clock.now())
+        return to_claim(self.free, self.waiting, min(allowed, self._left))
 
     @property
     def _left(self) -> int:
@@ -115,7 +119,7 @@ class JobClaimer:
         return max(0, most - self._runner.served - self.slots)
 
     def _serves_as(self, instance: str) -> bool:
-        return self._lease.holds(instance) and self._runner.open
+        return self._lease.held == instance and not self._lease.draining and self._runner.open
 
     async def claim(self) -> tuple[int, Claims]:
         """Claim jobs and start those that there are slots for. Returns how many were wanted, and what the store had."""
@@ -128,7 +132,8 @@ class JobClaimer:
         if self._unanswered and self._are_held(self._unanswered):  # they are first in line, but not in the queue yet
             return wanted, Claims([], next_at=self._clock.now() + UNANSWERED_SECONDS)
         self.in_doubt = True
-        edition, workers = self._publication.edition, self._refusals.claimable(self.workers)
+        edition, refusals = self._publication.edition, self._refusals
+        workers = refusals.claimable(self.workers) if refusals.elsewhere else self.workers
         claims = await self._stopwatch.time(
             CLAIMS, self._store.claim(instance, self._pool.name, wanted, self._clock.now(), workers, edition=edition)
         )
@@ -197,7 +202,7 @@ class JobClaimer:
 
     def ended(self, run: Run) -> None:
         """Start the next job that waits for the slot of a run that has ended."""
-        self._pace.ended(run)
+        self._pace.ended(run, self._clock.now())
         self.refill()
 
     def refill(self) -> None:
@@ -264,3 +269,79 @@ class JobClaimer:
             extra={"job_id": record.id, "worker": record.worker},
         )
         self._ender.hand_back(record.claimed(), record.started_at or self._clock.now())
+
+
+class LateCalls:
+    """Knows when to ask the store again what it holds for us, after a call that handed something out got no reply.
+
+    Its request may still be on its way, or be carried out just now: a server that stood still, or waited for its disk,
+    does what it was asked although the caller has given up. What that brings would stay where it is for ever.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._again: float | None = None
+        self._pause = FIRST_LATE_LOOK_SECONDS
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time to ask again."""
+        return self._again is not None and self._clock.monotonic() >= self._again
+
+    def expect(self) -> None:
+        """Note that a call got no reply."""
+        self._pause = FIRST_LATE_LOOK_SECONDS
+        self._again = self._clock.monotonic() + self._pause
+
+    def asked(self) -> None:
+        """Note that the store was asked again."""
+        self._pause *= 2
+        self._again = None if self._pause > LATE_CALL_SECONDS / 2 else self._clock.monotonic() + self._pause
+
+
+class PrefetchedJobs:
+    """Keeps jobs until there is a slot, and calls `on_overdue` when one has waited for too long.
+
+    That is for when all slots are taken by runs that go on longer than foreseen. It is looked at now and then, so a job
+    may wait for up to twice `LONGEST_WAIT`.
+    """
+
+    def __init__(self, clock: Clock, on_overdue: Callable[[], None]) -> None:
+        self._clock = clock
+        self._on_overdue = on_overdue
+        self.jobs: dict[str, Claimed] = {}
+        """The jobs by id, the next one first."""
+        self._watched: Claimed | None = None
+        """The one that was first when the timer was set; None while there is no timer."""
+
+    def put(self, job: Claimed) -> None:
+        """Keep a job until there is a slot."""
+        self.jobs[job.id] = job
+        if self._watched is None:
+            self._watch()
+
+    def take(self) -> Claimed:
+        """Return the next job, which starts now."""
+        return self.jobs.pop(next(iter(self.jobs)))
+
+    def remove(self, job_id: str, fence: int) -> Claimed | None:
+        """Take one of the jobs out of the row, if it is here under this fence."""
+        job = self.jobs.get(job_id)
+        return self.jobs.pop(job_id) if job is not None and job.fence == fence else None
+
+    def empty(self) -> list[Claimed]:
+        """Take all jobs out."""
+        jobs = list(self.jobs.values())
+        self.jobs.clear()
+        return jobs
+
+    def _watch(self) -> None:
+        self._watched = next(iter(self.jobs.values()))
+        self._clock.call_in(LONGEST_WAIT, self._look)
+
+    def _look(self) -> None:
+        watched, self._watched = self._watched, None
+        if watched is not None and self.jobs.get(watched.id) is watched:
+            self._on_overdue()
+        elif self.jobs:
+            self._watch()

@@ -90,11 +90,9 @@ class KeptSteps:
 
     @property
     def next_number(self) -> int:
-        """The number of the next step."""
         return self._done + 1
 
     def new_step(self, name: str, result: bytes, started_at: float) -> Step:
-        """Return the next step with this result, which is not kept yet."""
         return Step(self.next_number, name, result, started_at, self._clock.now())
 
     async def keep(self, name: str, result: bytes, started_at: float, taking: str | None = None) -> Step:
@@ -128,7 +126,6 @@ class KeptSteps:
     # ── in a transaction ─────────────────────────────────────────────────────────────────────────────────────────
 
     async def keep_in(self, transaction: Transaction, step: Step) -> Step:
-        """Keep a step in a transaction."""
         if not await transaction.keep_step(self._run.job.id, self._run.job.fence, step):
             raise self.stale()
         return step
@@ -170,7 +167,6 @@ class KeptSteps:
         return self._final(StepError(message))
 
     def full(self) -> StepError:
-        """Return the error for a step for which there is no room."""
         return self._final(steps_full(self._run.job.id))
 
     def _final(self, error: StepError) -> StepError:

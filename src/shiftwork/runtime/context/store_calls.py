@@ -75,7 +75,6 @@ class Transactions:
 
     @asynccontextmanager
     async def begin(self, run: CurrentRun) -> AsyncIterator[Any]:
-        """Begin a transaction for this run."""
         store = transactional(await self._calls.make(run, self.store), "ctx.transaction()")
         if run.ended or run.outcome is not None:
             message = f"job {run.job.id} has ended already: nothing can be written together with its end"

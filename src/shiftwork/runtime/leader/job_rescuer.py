@@ -40,7 +40,7 @@ from shiftwork.core.observing.beats import Beat, InstanceRecord
 from shiftwork.core.observing.run_histograms import LEASE_LOST
 from shiftwork.core.scaling.plan import with_lost
 from shiftwork.runtime.claiming.instance_services import InstanceServices
-from shiftwork.runtime.claiming.late_calls import LateCalls
+from shiftwork.runtime.claiming.job_claimer import LateCalls
 from shiftwork.runtime.duty import together
 from shiftwork.runtime.outcomes.outbox import Settled
 from shiftwork.sentences import sentence
@@ -146,7 +146,6 @@ class JobRescuer:
         self._beats = {**before, **self._seen}
 
     async def _report_lost(self, nodes: Sequence[tuple[InstanceRecord, str]]) -> None:
-        """Report that these nodes are lost, each for its reason."""
         hosts = {
             one.beat.node: LostNode(one.last_beat_at, one.beat.machine.host) for one, _ in nodes if one.beat.machine
         }

@@ -10,7 +10,9 @@ from contextlib import suppress
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from shiftwork.core.jobs.retry import is_refused
 from shiftwork.core.model.job_changes import Finished, Outcome
 from shiftwork.core.model.jobs import JobStatus
 from shiftwork.core.words import counted
@@ -50,7 +52,7 @@ class Outbox:
         *,
         stopwatch: Stopwatch,
         outages: OutageLog,
-        review: Callable[[Sequence[Settled]], Awaitable[list[Settled]]],
+        review: Callable[[Sequence[Settled]], Awaitable[dict[str, Outcome]]],
         before_finish: Sequence[Callable[[Sequence[Settled]], Awaitable[None]]],
         on_written: Callable[[Sequence[Settled], Finished], None],
     ) -> None:
@@ -59,7 +61,7 @@ class Outbox:
         self._stopwatch = stopwatch
         self._outages = outages
         self._review = review
-        """Returns what to write instead of a batch."""
+        """Returns what to write instead of outcomes of jobs that a function here has refused, by the jobs' ids."""
         self._before_finish = before_finish
         self._on_written = on_written
         self._waiting: list[Settled] = []
@@ -79,7 +81,7 @@ class Outbox:
 
     async def drain(self, timeout_seconds: float) -> int:
         """Wait until everything is written, up to this time; returns how many outcomes were given up on."""
-        timer = self._clock.call_at(self._clock.now() + timeout_seconds, self._lose_patience)
+        timer = self._clock.call_at(self._clock.now() + timeout_seconds, self.give_up)
         await self.wait_until_written()
         timer.cancel()
         return len(self._waiting)
@@ -89,7 +91,8 @@ class Outbox:
         while self._task is not None:
             await asyncio.wait([self._task])
 
-    def _lose_patience(self) -> None:
+    def give_up(self) -> None:
+        """Write nothing any more: the store is about to be closed, or has not answered for too long."""
         self._no_patience = True
         if self._task is not None and self._under_way:  # one that has not begun could not clean up
             self._task.cancel()
@@ -111,7 +114,7 @@ class Outbox:
         while True:
             try:
                 if not reviewed:
-                    batch[:] = await self._review(batch)
+                    await self._review_refused(batch)
                     outcomes = [settled.outcome for settled in batch if not settled.written]
                     reviewed = True
                 if not prepared:
@@ -130,6 +133,12 @@ class Outbox:
                 everything = [settled.written or next(accepted) for settled in batch]
                 self._follow_up(batch, Finished(everything, finished.disabled))
                 return
+
+    async def _review_refused(self, batch: list[Settled]) -> None:
+        refused = [settled for settled in batch if not settled.final and is_refused(settled.outcome)]
+        if refused:
+            instead = await self._review(refused)
+            batch[:] = [replace(one, outcome=instead.get(one.outcome.id, one.outcome)) for one in batch]
 
     def _follow_up(self, batch: Sequence[Settled], finished: Finished) -> None:
         try:

@@ -8,9 +8,6 @@ import logging
 from collections.abc import Sequence
 from typing import Final
 
-from msgspec.structs import replace
-
-from shiftwork.core.jobs.retry import is_refused
 from shiftwork.core.jobs.undecodable import left_to_others, reviewed
 from shiftwork.core.model.job_changes import Outcome
 from shiftwork.core.model.jobs import JobRecord, JobStatus
@@ -30,47 +27,41 @@ class Refusals:
         self._registry = registry
         self._store = store
         self._clock = clock
-        self._elsewhere: dict[str, tuple[float, float]] = {}
+        self.elsewhere: dict[str, tuple[float, float]] = {}
         """The workers that are left to nodes of other versions, each with the time from when until when."""
 
     def claimable(self, workers: frozenset[str]) -> frozenset[str]:
         """Return those of these workers whose jobs may be claimed here now."""
-        if not self._elsewhere:
-            return workers
         now = self._clock.now()
-        self._elsewhere = {worker: times for worker, times in self._elsewhere.items() if now < times[1]}
-        return workers.difference(worker for worker, (since, _) in self._elsewhere.items() if since <= now)
+        self.elsewhere = {worker: times for worker, times in self.elsewhere.items() if now < times[1]}
+        return workers.difference(worker for worker, (since, _) in self.elsewhere.items() if since <= now)
 
-    async def review(self, batch: Sequence[Settled]) -> list[Settled]:
-        """Return the outcomes to be written instead of these."""
-        refused = [settled for settled in batch if not settled.final and is_refused(settled.outcome)]
-        if not refused:
-            return list(batch)
+    async def review(self, refused: Sequence[Settled]) -> dict[str, Outcome]:
+        """Return the outcomes to be written instead of these, by the ids of their jobs."""
         ids = [settled.outcome.id for settled in refused]
         known, records = await asyncio.gather(self._store.instances(), self._store.get(ids))
         now = self._clock.now()
         nodes = [one.beat for one in known if one.expires_at > now and one.beat.machine is not None]
-        instead = {
+        return {
             record.id: self._reviewed(settled.outcome, record, nodes)
             for settled, record in zip(refused, records, strict=True)
             if record is not None
         }
-        return [replace(one, outcome=instead.get(one.outcome.id, one.outcome)) for one in batch]
 
     def _reviewed(self, outcome: Outcome, record: JobRecord, nodes: Sequence[Beat]) -> Outcome:
         after = reviewed(outcome, self._registry.version, record.attempts, nodes)
         if after.status is JobStatus.QUEUED:
-            if after.report is not None and outcome.worker not in self._elsewhere:
+            if after.report is not None and outcome.worker not in self.elsewhere:
                 _log(outcome)
             self._leave_to_others(after)
         return after
 
     def _leave_to_others(self, handed_back: Outcome) -> None:
         since, until = left_to_others(handed_back)
-        before = self._elsewhere.get(handed_back.worker)
+        before = self.elsewhere.get(handed_back.worker)
         if before is not None and self._clock.now() < before[1]:
             since, until = min(since, before[0]), max(until, before[1])
-        self._elsewhere[handed_back.worker] = since, until
+        self.elsewhere[handed_back.worker] = since, until
 
 
 def _log(outcome: Outcome) -> None:

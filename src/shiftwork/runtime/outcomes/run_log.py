@@ -96,7 +96,6 @@ class RunLog:
         """The last traceback of each worker that was written, and when."""
 
     def started(self, job: Claimed) -> None:
-        """Log that a run begins."""
         if logger.isEnabledFor(self._routine):
             text = f"{job.worker}: attempt {job.attempt} starts"
             self._write(self._routine, "started", text, job=job.id, worker=job.worker)

@@ -29,7 +29,6 @@ MOST_LISTED_STEPS: Final = 500
 
 
 def study_page(study: ScenarioStudy) -> str:
-    """Return the page."""
     scenario = study.scenario
     sections = [_summary(study), _together(study), *(_pool(study, name) for name in _pools(study))]
     return page(scenario.name, sections, lead=lead(scenario, study.simulated))

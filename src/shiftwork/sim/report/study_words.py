@@ -20,7 +20,6 @@ CHANGES = ("POOL", "OPTION", "NOW", "SUGGESTED")
 
 
 def configuration_rows(study: ScenarioStudy) -> list[list[Cell]]:
-    """Return one row for each configuration, under `CONFIGURATIONS`."""
     return [
         [
             name,
@@ -38,7 +37,6 @@ def configuration_rows(study: ScenarioStudy) -> list[list[Cell]]:
 
 
 def pool_rows(study: ScenarioStudy) -> list[list[Cell]]:
-    """Return one row for each pool of each configuration, under `POOLS`."""
     return [
         [configuration, *_pool(study.scenario, pool, course)]
         for configuration, one in study.simulated.items()
@@ -98,7 +96,6 @@ def _troubles(name: str, pool: str, course: PoolCourse) -> Iterator[str]:
 
 
 def change_rows(study: ScenarioStudy, suggestion: Suggestion) -> list[list[Cell]]:
-    """Return what to change, under `CHANGES`."""
     before = study.scenario.configurations[suggestion.base].pools
     return [
         [pool, option, toml(getattr(before[pool], option)), toml(value)]

@@ -30,11 +30,9 @@ class StateTable:
         return self._states.setdefault(worker, WorkerState(worker=worker))
 
     def copy_of(self, worker: str) -> WorkerState:
-        """Return a copy of the state as it is now."""
         return replace(self._states.get(worker) or WorkerState(worker=worker))
 
     def keep(self, state: WorkerState) -> None:
-        """Replace the state of its worker."""
         self._states[state.worker] = replace(state)
 
     def switch(self, worker: str, *, enabled: bool, reason: str | None, now: float) -> None:
@@ -54,7 +52,6 @@ def facts(workers: Iterable[str], jobs: JobTable, docs: DocsOfClaims, *, states:
 
 
 def heads(jobs: JobTable, pool: str, *, worker: str, n: int) -> list[Head]:
-    """Return the first `n` jobs of a worker that are ready in a pool."""
     line = jobs.ready.get(worker, {}).get(pool)
     return [_head(jobs.by_id[id]) for id in line.first(n)] if line else []
 

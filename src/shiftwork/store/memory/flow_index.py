@@ -27,18 +27,15 @@ class Flows:
         """By flow: the worker and the tags of its first job."""
 
     def count(self, job: JobRecord, flow: str) -> None:
-        """Count a job in its flow."""
         self._counts[flow][job.status] += 1
         if job.created_at < self._created.get(flow, inf):
             self._created[flow] = job.created_at
             self.aim(flow, job.worker, job.tags)
 
     def has_jobs(self, flow: str) -> bool:
-        """Return whether a flow has jobs."""
         return flow in self._created
 
     def aim(self, flow: str, worker: str, tags: tuple[str, ...]) -> None:
-        """Note the worker and the tags of a flow."""
         self._aims[flow] = worker, tags
 
     def uncount(self, job: JobRecord, flow: str) -> None:
@@ -46,7 +43,6 @@ class Flows:
         self._counts[flow][job.status] -= 1
 
     def forget(self, job: JobRecord) -> None:
-        """Forget a job that is deleted."""
         for needed in list(self._unmet.get(job.id, ())):
             self.meet(job.id, needed)
         if job.flow is not None and not self._counts[job.flow].total():
@@ -98,11 +94,9 @@ class Flows:
         return is_lost(status, self._unmet.get(id, {}).values())
 
     def unmet_of(self, id: str) -> tuple[Need, ...]:
-        """Return the unmet needs of a job, by id."""
         return tuple(sorted(self._unmet.get(id, {}).values(), key=lambda need: need.id))
 
     def broken_of(self, id: str) -> tuple[Need, ...]:
-        """Return the broken needs of a job, by id."""
         return tuple(need for need in self.unmet_of(id) if need.broken)
 
     def waiters_of(self, id: str) -> list[tuple[str, Need]]:

@@ -26,7 +26,6 @@ class Totals:
         self._pools.setdefault(pool, PoolStats())
 
     def keep(self, totals: Mapping[str, PoolStats]) -> None:
-        """Replace the totals of these pools."""
         for pool, given in totals.items():
             self._pools[pool] = PoolStats(
                 added=given.added,

@@ -72,7 +72,6 @@ async def first_signal(session: Statements, id: str, name: str) -> Signal | None
 
 
 async def send(session: Statements, id: str, signal: Signal, now: float) -> JobStatus | None:
-    """Append a signal to a live job, and return the status that the job had before."""
     name, size = rows.storable(signal.name), len(signal.value)
     args = (session.namespace, id, name, msgpack.encode(signal), size, now, SIGNALS.number, SIGNALS.bytes)
     had, is_full, topics = await session.row("send", args)

@@ -242,7 +242,6 @@ def storable(text: str | None) -> str | None:
 
 
 def claimed(row: StartedRow, pool: str) -> Claimed:
-    """Return a claimed job from its row."""
     _, id, worker, payload, fence, attempt, crashes, run_at, cause, trace, expires_at, options = row
     return Claimed(id or "", worker, pool, payload, fence, attempt, crashes, run_at, cause, trace, expires_at, options)
 

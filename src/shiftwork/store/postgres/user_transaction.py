@@ -45,7 +45,6 @@ async def add(connection: Any, sql: Sql, new: Sequence[NewJob], *, now: float, p
 
 
 def add_blocking(connection: Any, sql: Sql, new: Sequence[NewJob], *, now: float, place: Place) -> list[Added]:
-    """Add these jobs on a blocking connection."""
     run = _blocking_runner(connection)
     adding = _adding(sql, [(job, now) for job in new], place)
     statement = next(adding)

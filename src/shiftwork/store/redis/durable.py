@@ -8,7 +8,6 @@ from shiftwork.core.values.beginnings import read_step, seen_signal, seen_step
 
 
 def step_page(bodies: Sequence[bytes], more: int) -> StepPage:
-    """Return the steps of a reply of `steps`."""
     return StepPage([read_step(body) for body in bodies], more=bool(more))
 
 

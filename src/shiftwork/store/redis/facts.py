@@ -10,7 +10,6 @@ from shiftwork.store.redis.docs import readable, stored
 
 
 def read_facts(reply: Sequence[Any]) -> Facts:
-    """Return the facts of a reply of `survey`."""
     gates, breakers, pools, served, lanes = reply
     by_worker = {lane.state.worker: lane for lane in map(_lane, lanes)}
     return Facts(

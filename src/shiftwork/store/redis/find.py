@@ -67,7 +67,6 @@ def decoded(found: FoundJobs, *, whole: bool) -> list[JobRecord]:
 
 
 def dead(flat: Sequence[bytes]) -> list[DeadJob]:
-    """Return the dead jobs of a reply of `dead`."""
     rows = zip(flat[::5], flat[1::5], flat[2::5], flat[3::5], flat[4::5], strict=True)
     return [
         DeadJob(

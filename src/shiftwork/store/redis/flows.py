@@ -18,7 +18,6 @@ _decode: Final = msgpack.Decoder().decode
 
 
 def read_flows(flat: Sequence[bytes]) -> list[FlowRecord]:
-    """Return the flows of a reply of `flows`."""
     width = 3 + len(STATUSES)
     return [_flow(*flat[at : at + width]) for at in range(0, len(flat), width)]
 

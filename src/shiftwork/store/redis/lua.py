@@ -131,7 +131,6 @@ class Script(Struct, frozen=True):
 
 @cache
 def script(name: str) -> Script:
-    """Return the script of this name."""
     flags = "no-writes" if name in READERS else "" if name in REFUSED_WHEN_FULL else "allow-oom"
     first = f"#!lua flags={flags}\n" if flags else "#!lua\n"
     named = _INCLUDE.sub(_included, source(name))

@@ -24,7 +24,6 @@ OF_WORKERS: Final[dict[str, tuple[str, Number]]] = {
 
 
 def read_stats(reply: Sequence[Any]) -> Stats:
-    """Return the statistics of a reply of `stats`."""
     numbers, heads = reply
     found = Stats()
     marks: dict[str, dict[str, int]] = {}

@@ -1,5 +1,5 @@
 """Encryption at rest: a layer around any store that encrypts what it writes and decrypts what it reads.
 
-`keys` is where keys come from and how they encrypt, `sealer` what of each record is encrypted, `store` the layer, and
-`key_use` how processes agree on keys. What an encrypted value looks like is in `shiftwork.core.values.envelopes`.
+`key_ring` is where keys come from, how they encrypt, and how processes agree on them; `sealer` what of each record is
+encrypted; `store` the layer. What an encrypted value looks like is in `shiftwork.core.values.envelopes`.
 """

@@ -71,7 +71,8 @@ class SqliteStore:
         weakref.finalize(self, self._threads.abandon).atexit = False
 
     async def _write(self, todo: Callable[[SqliteSession], T], *, quick: bool = False) -> T:
-        served = self._threads.write_at_once(todo) if quick else None
+        writer = self._threads.quick_writer if quick else None
+        served = None if writer is None or writer.ended else writer.call_at_once(todo)
         return await self._threads.write(todo, quick=quick) if served is None else cast("T", served.answer())
 
     async def _read(self, todo: Callable[[SqliteSession], T]) -> T:

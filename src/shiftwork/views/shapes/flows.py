@@ -5,10 +5,10 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct
 
-from shiftwork.core.jobs.flow_drawing import FlowBox, FlowGraph, FlowJob, state_of
+from shiftwork.core.jobs.flow_drawing import FlowBox, FlowGraph, state_of
 from shiftwork.core.model.flows import FlowRecord
 from shiftwork.core.model.jobs import JobStatus
-from shiftwork.views.formats import iso, past_iso
+from shiftwork.views.formats import shaped
 
 MOST_CRITICAL: Final = 100
 """How many jobs of a critical path are shown, the last ones."""
@@ -79,25 +79,18 @@ class WholeFlowShape(FlowStateShape, frozen=True, kw_only=True):
 
 def flow_shape(flow: FlowRecord) -> FlowShape:
     """Return a flow as it appears in lists."""
-    return FlowShape(
-        id=flow.id,
-        created_at=past_iso(flow.created_at),
-        **_progress(flow.counts),
-        worker=flow.worker,
-        tags=list(flow.tags),
-    )
+    return shaped(FlowShape, flow, **_progress(flow.counts), tags=list(flow.tags))
 
 
 def whole_flow_shape(flow: FlowRecord, graph: FlowGraph) -> WholeFlowShape:
-    """Return a whole flow."""
     stranded = sum(box.stranded for box in graph.boxes)
-    return WholeFlowShape(
-        id=flow.id,
-        created_at=past_iso(flow.created_at),
+    return shaped(
+        WholeFlowShape,
+        flow,
         **_progress(flow.counts, stranded),
         stranded=stranded,
         boxes=[_box(box) for box in graph.boxes],
-        critical_path=[_critical(job) for job in graph.critical[-MOST_CRITICAL:]],
+        critical_path=[shaped(CriticalShape, job) for job in graph.critical[-MOST_CRITICAL:]],
     )
 
 
@@ -108,19 +101,4 @@ def _progress(counts: Mapping[str, int], stranded: int = 0) -> dict[str, Any]:
 
 
 def _box(box: FlowBox) -> BoxShape:
-    return BoxShape(
-        worker=box.worker,
-        depth=box.depth,
-        jobs=sum(box.counts.values()),
-        counts=dict(box.counts),
-        stranded=box.stranded,
-        samples=box.samples,
-        critical=box.critical,
-        needs=box.needs,
-    )
-
-
-def _critical(job: FlowJob) -> CriticalShape:
-    return CriticalShape(
-        id=job.id, worker=job.worker, status=job.status, started_at=iso(job.started_at), ended_at=iso(job.ended_at)
-    )
+    return shaped(BoxShape, box, jobs=sum(box.counts.values()), counts=dict(box.counts))

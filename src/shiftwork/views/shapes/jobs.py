@@ -10,7 +10,7 @@ from shiftwork.core.jobs.durable_functions import in_words, waiting
 from shiftwork.core.jobs.needs import is_stranded
 from shiftwork.core.jobs.run_options import run_options_of
 from shiftwork.core.model.job_parts import SeenParts, SeenSignal, SeenStep
-from shiftwork.core.model.jobs import Attempt, JobRecord, JobStatus, LogLine, Progress
+from shiftwork.core.model.jobs import JobRecord, JobStatus, LogLine, Progress
 from shiftwork.core.values.beginnings import beginning
 from shiftwork.core.values.envelopes import is_hidden, is_sealed, revealed
 from shiftwork.core.values.job_limits import BEGINNING
@@ -19,7 +19,7 @@ from shiftwork.handles.plain_values import plain
 from shiftwork.handles.redaction import MASK, PageSecrets, value_texts
 from shiftwork.telemetry.tracing import trace_id
 from shiftwork.views.explanation import FOR_EVER, Estimate, Explanation, due_at
-from shiftwork.views.formats import PRIORITY_NAMES, PriorityName, iso, json_safe, past_iso, unshowable
+from shiftwork.views.formats import PRIORITY_NAMES, PriorityName, iso, json_safe, past_iso, shaped, unshowable
 from shiftwork.views.instances import JobStack
 
 UNASKED: Final = {"not shown": "the function has not waited for this signal yet, so it may be secret"}
@@ -215,18 +215,18 @@ class StackShape(Struct, frozen=True, kw_only=True):
 
 def job_shape(job: Job[Any]) -> JobShape:
     """Return a job with the beginning of its payload."""
-    return JobShape(**_job(job), **_begun(job))
+    return shaped(JobShape, job.record, **_job(job), **_begun(job))
 
 
 def placed_job_shape(job: Job[Any], placed: Mapping[str, Estimate]) -> PlacedJobShape:
     """Return a job as it appears in lists, with its place in the queue."""
     place = placed.get(job.id, Estimate())
-    return PlacedJobShape(
+    return shaped(
+        PlacedJobShape,
+        job.record,
+        place,
         **_job(job),
         **_begun(job),
-        position=place.position,
-        position_exact=place.position_exact,
-        estimate=place.estimate,
     )
 
 
@@ -237,29 +237,24 @@ def _begun(job: Job[Any]) -> dict[str, Any]:
 
 def whole_job_shape(job: Job[Any], why: Explanation, parts: SeenParts | None = None) -> WholeJobShape:
     """Return a whole job, with what people see of its steps and signals."""
-    attempts, own = [_attempt(attempt) for attempt in job.history], run_options_of(job.record.options)
+    attempts, own = [shaped(AttemptShape, attempt) for attempt in job.history], run_options_of(job.record.options)
     parts = parts or SeenParts()
     hide = _hider(job, parts)
-    return WholeJobShape(
+    return shaped(
+        WholeJobShape,
+        job.record,
+        why,
+        own,
+        parts,
         **_job(job),
         payload=payload_shape(job),
         payload_truncated=False,
-        fence=job.record.fence,
         trace_id=trace_id(job.record.trace),
-        max_retries=own.max_retries,
-        timeout_seconds=own.timeout_seconds,
         result=_result(job, hide),
         why=why.text,
-        position=why.position,
-        position_exact=why.position_exact,
-        estimate=why.estimate,
-        estimate_basis=why.estimate_basis,
         attempts=attempts,
         steps=[_step(step, hide) for step in parts.steps],
-        step_count=parts.step_count,
-        step_bytes=parts.step_bytes,
         signals=_signals(parts, hide),
-        signal_bytes=parts.signal_bytes,
         logs=[log_shape(line) for line in job.logs],
     )
 
@@ -305,12 +300,11 @@ def _step(step: SeenStep, hide: Hide) -> StepShape:
         shown: Any = None if kind == "timeout" else MASK
     else:
         shown = None if kind in {"sleep", "wait"} else hide(result)
-    return StepShape(
-        number=step.number,
+    return shaped(
+        StepShape,
+        step,
         name=step.name.removeprefix(":got ") if kind == "timeout" else in_words(step.name),
         kind=kind,
-        started_at=past_iso(step.started_at),
-        ended_at=past_iso(step.ended_at),
         until_at=iso(until) if until is not None and until < step.ended_at + FOR_EVER else None,
         result=shown,
         result_bytes=step.size,
@@ -335,34 +329,19 @@ def _shown(value: bytes, size: int) -> Any:
 
 def log_shape(line: LogLine) -> LogShape:
     """Return a line that a job logged."""
-    return LogShape(at=past_iso(line.at), level=line.level, message=line.message, attempt=line.attempt)
+    return shaped(LogShape, line, at=past_iso(line.at))
 
 
 def _job(job: Job[Any]) -> dict[str, Any]:
+    """Return what the record of a job has not, or has under another name."""
     record = job.record
     return {
-        "id": record.id,
-        "worker": record.worker,
-        "pool": record.pool,
-        "status": record.status,
         "over": job.over,
         "priority": PRIORITY_NAMES[record.priority],
-        "cause": record.cause,
-        "attempt": record.attempt,
-        "crashes": record.crashes,
-        "error": record.error,
-        "created_at": past_iso(record.created_at),
         "run_at": iso(due_at(record)),
-        "started_at": iso(record.started_at),
-        "ended_at": iso(record.ended_at),
-        "instance": record.instance,
-        "cancelling": record.cancelling,
         "stranded": is_stranded(record),
-        "unique_key": record.unique_key,
         "concurrency_key": record.key,
-        "flow": record.flow,
         "tags": list(record.tags),
-        "expires_at": iso(record.expires_at),
         "progress": progress_shape(job.progress),
         "waits_for_signal": record.wait.name if record.wait and record.status is JobStatus.SCHEDULED else None,
         "payload_bytes": _payload_bytes(record),
@@ -422,42 +401,17 @@ def _result(job: Job[Any], hide: Hide) -> Any:
 
 def explanation_shape(why: Explanation) -> ExplanationShape:
     """Return why a job is where it is."""
-    waits = [
-        WaitShape(code=wait.code, by=wait.by, why=wait.why, since_at=iso(wait.since), until_at=iso(wait.until))
-        for wait in why.waits
-    ]
-    return ExplanationShape(
-        id=why.job_id,
-        status=why.status,
-        text=why.text,
-        waits=waits,
-        expires_at=iso(why.expires_at),
-        position=why.position,
-        position_exact=why.position_exact,
-        estimate=why.estimate,
-        estimate_basis=why.estimate_basis,
-    )
+    waits = [shaped(WaitShape, wait, since_at=iso(wait.since), until_at=iso(wait.until)) for wait in why.waits]
+    return shaped(ExplanationShape, why, id=why.job_id, waits=waits)
 
 
 def stack_shape(seen: JobStack) -> StackShape:
     """Return what a running job was doing."""
-    return StackShape(job_id=seen.job_id, at=past_iso(seen.at), instance=seen.instance, pid=seen.pid, stack=seen.stack)
-
-
-def _attempt(attempt: Attempt) -> AttemptShape:
-    return AttemptShape(
-        number=attempt.number,
-        kind=attempt.kind,
-        started_at=past_iso(attempt.started_at),
-        ended_at=past_iso(attempt.ended_at),
-        instance=attempt.instance,
-        error=attempt.error,
-        traceback=attempt.traceback,
-    )
+    return shaped(StackShape, seen, at=past_iso(seen.at))
 
 
 def progress_shape(progress: JobProgress | Progress | None) -> ProgressShape | None:
     """Return how far a job is; None if it does not say."""
     if progress is None or progress.done is None:
         return None
-    return ProgressShape(done=progress.done, total=progress.total, message=progress.message, at=past_iso(progress.at))
+    return shaped(ProgressShape, progress, at=past_iso(progress.at))

@@ -5,8 +5,8 @@ from typing import Literal
 from msgspec import Struct
 
 from shiftwork.core.observing.beats import WorkerInstance
-from shiftwork.views.formats import iso, past_iso
-from shiftwork.views.overview import NodePool, NodeView, PoolView
+from shiftwork.views.formats import iso, past_iso, shaped
+from shiftwork.views.overview import NodeView, PoolView
 
 
 class NodeFailure(Struct, frozen=True):
@@ -116,64 +116,36 @@ class InstanceShape(Struct, frozen=True, kw_only=True):
 def pool_shape(pool: PoolView, *, wait_p95: float | None = None) -> PoolShape:
     """Return a pool. `wait_p95`: of the last minutes, where it is known."""
     config, stats = pool.config, pool.stats
-    return PoolShape(
-        name=pool.name,
+    return shaped(
+        PoolShape,
+        pool,
+        stats,
+        pool.change,
         kind=config.kind if config else None,
         min_workers=config.min_workers if config else None,
         max_workers=config.max_workers if config else None,
         processes=config.processes if config and config.kind != "process" else None,
-        instances=pool.instances,
         workers=pool.slots,
-        wanted=pool.wanted,
         bounds_changed=pool.by_hand,
         bounds_why=pool.bounds.why if pool.bounds else None,
-        unplaced=pool.unplaced,
         failing=[NodeFailure(node, error) for node, error in sorted(pool.failing.items())],
-        busy=pool.busy,
-        queued=stats.queued,
         running=stats.processing,
-        scheduled=stats.scheduled,
-        waiting=stats.waiting,
-        retrying=stats.retrying,
-        dead=stats.dead,
-        added=stats.added,
-        completed=stats.completed,
-        failed=stats.failed,
-        oldest_wait_seconds=pool.oldest_wait_seconds,
         wait_p95_seconds=wait_p95,
-        paused=pool.change.paused,
         paused_at=iso(pool.change.since),
-        reason=pool.change.reason,
     )
 
 
 def node_shape(node: NodeView) -> NodeShape:
-    """Return a node."""
-    return NodeShape(
-        name=node.name,
-        host=node.host,
-        pid=node.pid,
-        started_at=past_iso(node.started_at),
-        last_beat_at=past_iso(node.last_beat_at),
-        leads=node.leads,
-        status=node.status,
-        drained_at=iso(node.drained_at),
-        cores=node.cores,
+    return shaped(
+        NodeShape,
+        node,
         memory_bytes=node.memory,
-        labels=node.labels,
         hosts=node.pools,
-        runs=[_runs(run) for run in node.runs],
+        runs=[shaped(RunsShape, run, memory_bytes=run.memory) for run in node.runs],
         failing=[PoolFailure(pool, error) for pool, error in sorted(node.failing.items())],
         cpu_percent=node.cpu,
         memory_used_bytes=node.memory_used,
         loop_lag_seconds=node.lag,
-        store_seconds=node.store_seconds,
-    )
-
-
-def _runs(run: NodePool) -> RunsShape:
-    return RunsShape(
-        pool=run.pool, instances=run.instances, workers=run.workers, busy=run.busy, memory_bytes=run.memory
     )
 
 

@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from shiftwork.views.formats import PRIORITY_NAMES, PriorityName, iso
+from shiftwork.views.formats import PRIORITY_NAMES, PriorityName, iso, shaped
 from shiftwork.views.schedules import SchedulePreview, ScheduleView
 
 
@@ -53,31 +53,15 @@ class ScheduleShape(Struct, frozen=True, kw_only=True):
 
 def schedule_shape(schedule: ScheduleView) -> ScheduleShape:
     """Return a stored schedule."""
-    return ScheduleShape(
-        name=schedule.name,
-        worker=schedule.worker,
-        pool=schedule.pool,
-        payload=schedule.payload,
+    return shaped(
+        ScheduleShape,
+        schedule,
         priority=PRIORITY_NAMES[schedule.priority],
-        unique_key=schedule.unique_key,
-        max_retries=schedule.max_retries,
-        timeout_seconds=schedule.timeout_seconds,
-        expires_seconds=schedule.expires_seconds,
         tags=list(schedule.tags),
         schedule=schedule.words,
-        cron=schedule.cron,
-        interval_seconds=schedule.interval_seconds,
-        timezone=schedule.timezone,
-        catch_up=schedule.catch_up,
-        overlap=schedule.overlap,
-        paused=schedule.paused,
-        paused_at=iso(schedule.paused_at),
         next_fire_at=iso(schedule.next_fire),
         next_times=preview_shape(schedule.preview).times,
         last_fire_at=iso(schedule.last_fire),
-        last_job=schedule.last_job,
-        put_at=iso(schedule.put_at),
-        put_by=schedule.put_by,
     )
 
 

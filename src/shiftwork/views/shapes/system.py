@@ -13,7 +13,7 @@ from shiftwork.core.workers.breaker import BreakerStatus
 from shiftwork.core.workers.state import is_failing, reason_of
 from shiftwork.sentences import restored
 from shiftwork.views.diagnosis import remedy, see
-from shiftwork.views.formats import PRIORITY_NAMES, PriorityName, iso, json_safe, past_iso
+from shiftwork.views.formats import PRIORITY_NAMES, PriorityName, iso, json_safe, past_iso, shaped
 from shiftwork.views.overview import BreakerView, Overview, WorkerView
 from shiftwork.views.shapes.pools import PoolShape, pool_shape
 
@@ -142,13 +142,12 @@ class StatusShape(SummaryShape, frozen=True, kw_only=True):
 
 def status_shape(seen: Overview) -> StatusShape:
     """Return the overview with every worker."""
-    return StatusShape(
+    return shaped(
+        StatusShape,
+        seen,
         at=past_iso(seen.at),
-        store=seen.store,
         status=seen.health.status,
         problems=[problem_shape(problem) for problem in seen.health.problems],
-        leader=seen.leader,
-        nodes=seen.nodes,
         pools=[pool_shape(pool) for pool in seen.pools],
         workers=[worker_shape(worker) for worker in seen.workers],
     )
@@ -156,66 +155,35 @@ def status_shape(seen: Overview) -> StatusShape:
 
 def problem_shape(problem: Problem) -> ProblemShape:
     """Return a problem, with the remedy as a command."""
-    return ProblemShape(
-        severity=problem.severity,
-        code=problem.code,
-        subject=problem.subject,
-        message=problem.message,
-        remedy=remedy(problem),
-        see=see(problem),
-        since=problem.since,
-        target=problem.target,
-    )
+    return shaped(ProblemShape, problem, remedy=remedy(problem), see=see(problem))
 
 
 def worker_shape(worker: WorkerView) -> WorkerShape:
-    """Return a worker."""
     config, state = worker.config, worker.state
-    return WorkerShape(
-        name=config.name,
+    return shaped(
+        WorkerShape,
+        worker,
+        state,
+        config,
+        worker.stats,
         mode=config.execution_mode,
-        schedule=worker.schedule,
         rescheduled_at=None if worker.rescheduled is None else iso(worker.rescheduled.at),
         rescheduled_by=None if worker.rescheduled is None else worker.rescheduled.by,
-        pool=config.pool,
         priority=PRIORITY_NAMES[config.priority],
-        timeout_seconds=config.timeout_seconds,
-        max_retries=config.max_retries,
         depends_on=config.demands,
-        blocks=config.blocks,
         breaker=None if config.breaker is None else config.breaker.name or config.name,
-        known=worker.known,
-        enabled=state.enabled,
         reason=reason_of(state),
         running=worker.stats.processing,
-        queued=worker.stats.queued,
-        scheduled=worker.stats.scheduled,
-        waiting=worker.stats.waiting,
-        retrying=worker.stats.retrying,
-        dead=worker.stats.dead,
-        failures=state.failures,
         last_run_at=iso(state.last_started),
         last_end_at=iso(state.last_ended),
         last_success_at=iso(state.last_success),
-        last_error=state.last_error,
-        last_error_at=iso(state.last_error_at),
         failing=is_failing(state),
         next_due_at=iso(worker.next_due),
     )
 
 
 def breaker_shape(breaker: BreakerView) -> BreakerViewShape:
-    """Return a breaker."""
-    return BreakerViewShape(
-        name=breaker.name,
-        workers=breaker.workers,
-        state=breaker.state,
-        since=iso(breaker.since),
-        failures=breaker.failures,
-        until=iso(breaker.until),
-        forced_by=breaker.forced_by,
-        reason=breaker.reason,
-    )
+    return shaped(BreakerViewShape, breaker, since=iso(breaker.since), until=iso(breaker.until))
 
 
 def event_shape(event: Event) -> EventShape:
@@ -226,27 +194,18 @@ def event_shape(event: Event) -> EventShape:
 def event_row_shape(row: EventRow) -> EventShape:
     """Return an event, or several that are shown as one."""
     event = row.event
-    return EventShape(
-        seq=event.seq,
+    return shaped(
+        EventShape,
+        event,
+        row,
         at=past_iso(event.at),
-        name=event.name,
-        subject=event.subject,
         message=restored(event.message, event.parts),
         data=json_safe(event.data),
         by=actor_of(event),
         text=text_of(row),
-        count=row.count,
-        first_at=past_iso(row.first_at),
     )
 
 
 def token_shape(token: Token) -> TokenShape:
     """Return a token, without its secret."""
-    return TokenShape(
-        id=token.id,
-        name=token.name,
-        role=token.role,
-        created_at=past_iso(token.created_at),
-        expires_at=iso(token.expires_at),
-        revoked_at=iso(token.revoked_at),
-    )
+    return shaped(TokenShape, token)

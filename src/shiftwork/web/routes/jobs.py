@@ -16,7 +16,7 @@ from shiftwork.core.options.value_checks import LONGEST_TAG, MOST_TAGS, SHORTEST
 from shiftwork.handles.job import Job
 from shiftwork.handles.options import JobOptions, changed
 from shiftwork.telemetry.tracing import continuing
-from shiftwork.views.formats import PriorityName, iso, past_iso
+from shiftwork.views.formats import PriorityName, iso, past_iso, shaped
 from shiftwork.views.shapes.jobs import (
     ExplanationShape,
     JobShape,
@@ -254,15 +254,7 @@ async def dead(site: Site) -> Dead:
 
 
 def _group(group: Group) -> DeadGroup:
-    return DeadGroup(
-        key=group.key,
-        worker=group.worker,
-        error=group.error,
-        count=group.count,
-        newest=past_iso(group.newest_at),
-        oldest=past_iso(group.oldest_at),
-        sample_ids=group.sample_ids,
-    )
+    return shaped(DeadGroup, group, newest=past_iso(group.newest_at), oldest=past_iso(group.oldest_at))
 
 
 # ── changing ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -338,7 +330,6 @@ def _changed(site: Site, changed: Job[Any]) -> JobShape:
 
 
 def options_in(body: OptionsBody) -> JobOptions:
-    """Return the options in a body."""
     return JobOptions(
         priority=JobPriority[body.priority.upper()] if body.priority else None,
         unique_key=body.unique_key,

@@ -49,7 +49,6 @@ class Prepared(Struct, frozen=True):
         return cls(name.encode(), text.encode(), formats)
 
     async def prepare(self, conn: AsyncConnection[Any]) -> None:
-        """Prepare it on a connection."""
         await conn.execute(b"PREPARE %s AS %s" % (self.name, self.text), prepare=False)
 
 

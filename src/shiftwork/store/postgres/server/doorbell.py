@@ -60,7 +60,6 @@ class Doorbell:
         """The socket that the thread waits on, and the one that others write to in order to wake it."""
 
     def listen(self, topics: Collection[str]) -> LoopBell:
-        """Return a bell for these topics, on this event loop."""
         return self._bells.listen(topics)
 
     def ring(self, topics: Iterable[str]) -> None:

@@ -81,7 +81,6 @@ def with_search_path(text: str, names: Collection[str]) -> str:
 
 
 def drop_sql(schema: str, version: str) -> str:
-    """Return SQL that drops the functions of another version."""
     text = _DROP.format(namespace=literal(schema), ending=literal(f"_{version}"), version=literal(version))
     return in_schema(text, schema)
 

@@ -224,7 +224,6 @@ def _drop_step(version: str) -> SchemaStep:
 
 
 def _older_sets(installed: InstalledSchema) -> tuple[str, ...]:
-    """Return the sets that were installed before our own, or all sets if ours is not installed."""
     own = functions.current().version
     return installed.sets[: installed.sets.index(own)] if own in installed.sets else installed.sets
 

@@ -60,7 +60,6 @@ def quoted(name: str) -> str:
 
 
 def literal(text: str) -> str:
-    """Return a text as an SQL literal."""
     return "'" + text.replace("'", "''") + "'"
 
 

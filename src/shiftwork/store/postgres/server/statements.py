@@ -31,7 +31,6 @@ class Statements(ABC):
         """Run a named statement and return its rows."""
 
     async def row(self, name: str, args: Arguments = ()) -> tuple[Any, ...]:
-        """Run a named statement and return its only row."""
         return (await self.rows(name, args))[0]
 
     async def value(self, name: str, args: Sequence[Any] = ()) -> Any:

@@ -199,6 +199,5 @@ class RedisClient:
 
 
 def seconds(time: list[bytes]) -> float:
-    """Return the reply to TIME as seconds."""
     whole, micros = time
     return int(whole) + int(micros) / 1e6

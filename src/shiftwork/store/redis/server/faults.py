@@ -44,7 +44,6 @@ MESSAGES: Final[dict[str, tuple[MakeError, str]]] = {
 
 
 def translate(reply: str, place: str) -> StoreError:
-    """Return the error for an error reply of the server at this place."""
     word, _, text = reply.partition(" ")
     if word == "ERR" and "invalid password" in text:
         word = "WRONGPASS"

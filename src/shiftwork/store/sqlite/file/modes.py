@@ -36,7 +36,6 @@ def create_database(path: str) -> None:
 
 
 def file_mode(database: str) -> int:
-    """Return the mode of a file beside this database."""
     return 0o600 | (GROUP if _shared(database) else 0)
 
 

@@ -19,8 +19,8 @@ from shiftwork.core.model.job_parts import Wait
 from shiftwork.core.values.beginnings import read_signal, read_step
 from shiftwork.errors import SchemaVersionError, StoreUnavailableError
 from shiftwork.store.abilities import older_nodes_live
+from shiftwork.store.sqlite.file.call_servers import WriteTurn
 from shiftwork.store.sqlite.file.driver import OLDEST_SQLITE, SQLITE_VERSION, Connection, driver
-from shiftwork.store.sqlite.file.write_turn import WriteTurn
 from shiftwork.store.sqlite.sql import SQL, script
 
 SCHEMA_VERSION: Final = 2

@@ -64,7 +64,6 @@ class Names:
         return number
 
     def name(self, number: int) -> str:
-        """Return the name of a number."""
         name = self._names.get(number)
         if name is None:
             row = self._db.execute(self._name_of, (number,)).fetchone()
@@ -136,11 +135,9 @@ class SqliteSession:
     # ── statements ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def run(self, name: str, args: Sequence[Any] | dict[str, Any] = ()) -> Cursor:
-        """Run the named statement."""
         return self.db.execute(SQL[name], args)
 
     def run_many(self, name: str, rows: Iterable[Sequence[Any]]) -> Cursor:
-        """Run the named statement for each row of arguments."""
         return self.db.executemany(SQL[name], rows)
 
     def run_rows(self, name: str, rows: Sequence[Sequence[Any]]) -> int:
@@ -251,7 +248,6 @@ class SqliteSession:
         return first
 
     def docs(self) -> DocsOfClaims:
-        """Return the docs that claims read."""
         if self._changes is None:
             self._read_store()
         if self._docs_as_of != self._changes:

@@ -21,7 +21,7 @@ from typing import Any, Final, TypeVar
 from shiftwork.errors import LifecycleError
 from shiftwork.store.bells import Bells, LoopBell
 from shiftwork.store.sqlite.file import call_servers, driver, faults, schema
-from shiftwork.store.sqlite.file.call_servers import OpenFile, Reader, Writer
+from shiftwork.store.sqlite.file.call_servers import OpenFile, Reader, Writer, WriteTurn
 from shiftwork.store.sqlite.file.calls import CallThread, QueuedCall
 from shiftwork.store.sqlite.file.doorbell import DoorbellListener, Doorbells, Poller
 from shiftwork.store.sqlite.file.modes import (
@@ -32,7 +32,6 @@ from shiftwork.store.sqlite.file.modes import (
     refuse_foreign_links,
 )
 from shiftwork.store.sqlite.file.sqlite_session import SqliteSession
-from shiftwork.store.sqlite.file.write_turn import WriteTurn
 
 logger: Final = logging.getLogger("shiftwork")
 
@@ -61,6 +60,8 @@ class StoreThreads:
         self._writer: CallThread | None = None
         self._reader: CallThread | None = None
         self._listener: DoorbellListener | Poller | None = None
+        self.quick_writer: CallThread | None = None
+        """The writer while it runs, if quick calls may be served at once: no commit waits for the disk."""
         self._last_write: dict[AbstractEventLoop, Future[Any]] = {}
         self._served: Writer | None = None
         """The server of the writer's thread since the store was opened, or its last one."""
@@ -79,13 +80,6 @@ class StoreThreads:
                 self._last_write = {each: last for each, last in self._last_write.items() if not each.is_closed()}
             self._last_write[loop] = answer
         return answer
-
-    def write_at_once(self, todo: Callable[[SqliteSession], Any]) -> QueuedCall | None:
-        """Run a quick one right here, if nothing is in its way; otherwise return None."""
-        writer = self._writer
-        if writer is None or writer.ended or self._synchronous not in UNSYNCED:
-            return None
-        return writer.call_at_once(todo)
 
     def write_here(self, todo: Callable[[SqliteSession], Any]) -> QueuedCall | None:
         """Run it on this thread, which runs no event loop, if nothing is in its way; otherwise return None."""
@@ -134,7 +128,7 @@ class StoreThreads:
         with self._lock:
             self._closed = True
             threads = [thread for thread in (self._listener, self._reader, self._writer) if thread is not None]
-            self._listener = self._reader = self._writer = self._served = None
+            self._listener = self._reader = self._writer = self._served = self.quick_writer = None
         for thread in threads:
             thread.end()
         return threads
@@ -146,6 +140,7 @@ class StoreThreads:
             raise LifecycleError(f"the store {self._path} is closed")
         if self._writer is None or self._writer.ended:
             self._writer = CallThread("shiftwork-writer", self._open_writer)
+            self.quick_writer = self._writer if self._synchronous in UNSYNCED else None
         return self._writer
 
     def _open_writer(self) -> Writer:
