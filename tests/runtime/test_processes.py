@@ -135,6 +135,26 @@ async def test_a_process_that_lives_on_without_its_connection_is_killed_and_the_
     assert process.severed == started_process.CUT_OFF_WORDS
 
 
+async def test_killing_a_process_ends_what_it_has_started_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[bool] = []
+    over = asyncio.Event()
+
+    def start(on_failure: ExitStack) -> SpawnedProcess:
+        spawned = SpawnedProcess(on_failure)
+        monkeypatch.setattr(spawned, "end_group", lambda: ended.append(True))
+        return spawned
+
+    process = StartedProcess(
+        on_frames=lambda _: None, on_ended=lambda _: over.set(), longest=1_000, host=Host(start=start)
+    )
+    process.kill()
+    assert ended == [True]
+    await over.wait()
+    assert ended == [True] * 2, "what it has started meanwhile"
+    process.kill()
+    assert ended == [True] * 2, "the number of the group may belong to others by now"
+
+
 async def test_processes_of_a_node_with_very_many_open_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "tiny.py").write_text(
         "from shiftwork import WorkerOrchestrator\napp = WorkerOrchestrator('sqlite:///tiny.db')\napp.on('*', print)\n"
