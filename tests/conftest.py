@@ -23,6 +23,7 @@ LONGEST_FIRST: Final = tuple(
         "browser/test_live_updates",
         "browser/test_access",
         "store/test_conformance",
+        "simulation/test_seeds",
         "cli/test_run",
         "system/test_stuck",
         "system/test_limits",

@@ -1,4 +1,4 @@
-"""Faults that are planted, so that the simulation can show that it finds them."""
+"""Faults that are planted, so that the simulation can show that it finds them; some of them it had found."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -8,7 +8,8 @@ import pytest
 
 from shiftwork.core.model.job_changes import Outcome
 from shiftwork.core.model.jobs import JobRecord, JobStatus
-from shiftwork.runtime.claiming.job_claimer import JobClaimer
+from shiftwork.runtime.claiming.job_claimer import JobClaimer, LateCalls
+from shiftwork.runtime.node.cluster_duties import ClusterDuties
 from shiftwork.simulation.ground.links import Handover, InterruptedNodeEnd, InterruptedProcessEnd
 from shiftwork.store.memory import MemoryStore
 from shiftwork.store.memory import finish as memory_finish
@@ -70,6 +71,27 @@ def never_reconcile(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(JobClaimer, "reconcile", reconcile)
 
 
+# ── found by the simulation, and fixed ───────────────────────────────────────────────────────────────────────────────
+
+
+def resign_while_joining(patch: pytest.MonkeyPatch) -> None:
+    """Let a node that has lost its turn while it joined never lead: without another one, no retry comes due."""
+
+    async def withdraw(self: ClusterDuties) -> None:
+        await self.leave(())
+
+    patch.setattr(ClusterDuties, "withdraw", withdraw)
+
+
+def forget_late_calls(patch: pytest.MonkeyPatch) -> None:
+    """Ask only once what a call without a reply has brought, although its request may arrive later."""
+    patch.setattr(LateCalls, "due", False)
+
+
+FOUND: dict[str, Any] = {
+    "resign while joining": resign_while_joining,
+    "forget late calls": forget_late_calls,
+}
 PLANTS: dict[str, Any] = {
     "accept old fences": accept_old_fences,
     "never reap": never_reap,

@@ -5,6 +5,7 @@ from random import Random
 
 from msgspec.structs import replace
 
+from shiftwork.core.model.workers import Retry
 from shiftwork.simulation.drawing import SMALL, draw_sized
 from shiftwork.simulation.episode import Episode, FaultPlan, JobPlan, NodePlan, OrderPlan, PoolPlan, WorkerPlan
 
@@ -63,6 +64,22 @@ def unheard(seed: int) -> Episode:
     """Replies to claims are lost."""
     faults = [FaultPlan(at=2.0 + n, kind="lost reply", target=n, what="claim") for n in range(4)]
     return provoking(seed, faults, lengths=(0.1, 0.5), jobs=4)
+
+
+def asleep(seed: int) -> Episode:
+    """The only node's machine falls asleep while it joins, for longer than its turn lasts."""
+    at = 0.1 + Random(seed).uniform(0.0, 0.008)
+    faults = [FaultPlan(at=at, kind="freeze machine", seconds=7.0, what="asleep")]
+    episode = provoking(seed, faults, lengths=(0.1,), jobs=2)
+    worker = replace(WORKER, options=WORKER.options | {"max_retries": 2, "retry": Retry(0.5)})
+    orders = (OrderPlan(at=8.5, kind="enqueue", jobs=(JobPlan(worker="w", script="0.1 fail|0.1"),)),)
+    return replace(episode, nodes=episode.nodes[:1], workers=(worker,), orders=orders, seconds=10.0)
+
+
+def belated(seed: int) -> Episode:
+    """Requests to claim arrive after their callers have given up on them."""
+    faults = [FaultPlan(at=1.5 + n, kind="late", target=n, what="claim") for n in range(5)]
+    return provoking(seed, faults, lengths=(0.1, 0.5), jobs=6)
 
 
 def thawed(seed: int) -> Episode:

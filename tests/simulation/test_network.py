@@ -93,7 +93,7 @@ def test_calls_in_a_row_take_effect_in_that_order() -> None:
 def test_a_claim_may_overtake_outcomes_but_not_what_was_added() -> None:
     order: list[str] = []
     line = Line(usual=0.5)
-    line.world.network.watchers.append(lambda _process, call: order.append(call))
+    line.world.network.watchers.append(lambda call: order.append(call.method))
     later = Random(1)
 
     async def life(connection: Connection) -> None:

@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 import threading
+from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,9 +14,28 @@ import pytest
 from shiftwork.simulation.cluster import play
 from shiftwork.simulation.drawing import draw
 from shiftwork.simulation.judged import JudgedSeed, judged, judged_episode
-from tests.simulation.planted import PLANTS, V1
-from tests.simulation.provoking import killed, quick, thawed, unheard
+from tests.simulation.counting import POLICIES, counted
+from tests.simulation.planted import FOUND, PLANTS, V1
+from tests.simulation.provoking import asleep, belated, killed, quick, thawed, unheard
 
+EVERYTHING = (
+    # of what goes wrong
+    *("interruption", "second ring", "late", "lost request", "lost reply", "late outcomes", "cannot start"),
+    *("kill node", "kill node at an await", "kill at call", "leader dies", "leader dies in mid-tick"),
+    *("kill child", "kill child at an await", "freeze node", "freeze node beyond its lease"),
+    *("freeze child", "freeze child beyond its lease", "freeze machine", "freeze machine, asleep"),
+    *("freeze machine, asleep beyond its lease", "clock of a machine", "clock of the store"),
+    *("outage refused", "outage silent", "outage stalled"),
+    *("partition refused", "partition silent", "partition stalled"),
+    *("stop node", "stop node deploy", "two versions at once", "jobs taken over", "workers disabled"),
+    # of work
+    *("runs in processes of their own", "claims of later attempts", "jobs of flows", "jobs with results of others"),
+    *("jobs added by jobs", "steps", "signals sent", "signals taken", "twins by a unique key"),
+    *("jobs of workers with schedules", "jobs of stored schedules"),
+    *("changes by people: cancel", "changes by people: requeue"),
+    *(f"workers with {policy}" for policy in POLICIES),
+)
+"""What has to happen in the fixed seeds, as `counted` has it."""
 FIXED = range(100)
 FRESH = 20
 
@@ -35,14 +56,28 @@ def broken(verdict: JudgedSeed) -> str | None:
     return f"shiftwork simulate --seed {verdict.seed} --size small: {finding.rule}: {finding.sentence}"
 
 
+@cache
+def fixed(seed: int) -> tuple[JudgedSeed, Counter[str]]:
+    """A small seed, judged, and what has happened in it."""
+    verdict, played = judged_episode(draw(seed, "small"))
+    return verdict, counted(played)
+
+
 @pytest.mark.parametrize("tens", range(FIXED.start, FIXED.stop, 10))
 def test_no_fixed_seed_breaks_a_promise(tens: int) -> None:
-    verdicts = [judged(seed, "small") for seed in range(tens, tens + 10)]
+    verdicts = [fixed(seed)[0] for seed in range(tens, tens + 10)]
     assert [found for verdict in verdicts if (found := broken(verdict))] == []
-    assert sum(verdict.jobs for verdict in verdicts) > 100
 
 
-@pytest.mark.soak
+def test_the_fixed_seeds_work_and_meet_all_that_can_go_wrong() -> None:
+    counts = [fixed(seed)[1] for seed in FIXED]
+    assert min(count["runs"] for count in counts) > 0
+    total = sum(counts, Counter[str]())
+    assert total["runs"] > 30 * len(FIXED)
+    assert total["interrupted runs"] > len(FIXED)
+    assert {what for what in EVERYTHING if not total[what]} == set()
+
+
 def test_no_fresh_seed_breaks_a_promise() -> None:
     first = int.from_bytes(os.urandom(6))
     print(f"fresh seeds from {first}")  # noqa: T201 - so that they can be played again
@@ -77,6 +112,8 @@ PROVOKED = {
     "accept old fences": (thawed, "old_fences"),
     "never reap": (killed, "nothing_lost"),
     "never reconcile": (unheard, "nothing_lost"),
+    "resign while joining": (asleep, "nothing_lost"),
+    "forget late calls": (belated, "nothing_lost"),
 }
 """By fault: the episodes that provoke it, and the rule that is refuted."""
 
@@ -88,9 +125,11 @@ def rules(verdict: JudgedSeed) -> set[str]:
 @pytest.mark.parametrize("plant", PROVOKED)
 def test_a_planted_fault_is_found(plant: str, monkeypatch: pytest.MonkeyPatch) -> None:
     provoking, rule = PROVOKED[plant]
-    PLANTS[plant](monkeypatch)
-    found = next(found for seed in range(60) if (found := rules(judged_episode(provoking(seed))[0])))
+    with monkeypatch.context() as patch:
+        (PLANTS | FOUND)[plant](patch)
+        seed, found = next((seed, found) for seed in range(60) if (found := rules(judged_episode(provoking(seed))[0])))
     assert rule in found
+    assert rules(judged_episode(provoking(seed))[0]) == set()
 
 
 def test_a_page_that_is_read_late_is_found() -> None:

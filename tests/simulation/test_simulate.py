@@ -52,8 +52,14 @@ def many_faults(seed: int) -> Episode:
 def test_seeds_are_played_and_added_up() -> None:
     code, text = simulate("--seeds", "3", "--jobs", "1", "--size", "small")
     assert code == 0
-    assert text.startswith("3 seeds: 0.0 cluster-hours (")
+    assert text.startswith("from seed 0, 3 seeds: ")
     assert text.endswith("legal: no seed has broken a promise\n")
+
+
+def test_there_may_be_a_limit_of_both_seeds_and_time() -> None:
+    code, text = simulate("--seeds", "1", "--minutes", "10", "--jobs", "1", "--size", "small")
+    assert code == 0
+    assert ", 1 seed: " in text
 
 
 @pytest.mark.parametrize("guilty", [[3], [1, 8], [2, 5, 9], [], [1, 2, 3, 4, 5, 6, 7, 8, 9]])

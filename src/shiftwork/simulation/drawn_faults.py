@@ -6,11 +6,11 @@ from typing import Final
 from shiftwork.simulation.episode import FaultKind, FaultPlan
 
 WEIGHTS: Final[dict[FaultKind, int]] = {
-    "kill node": 4,
-    "kill child": 5,
+    "kill node": 5,
+    "kill child": 6,
     "freeze node": 4,
     "freeze child": 5,
-    "freeze machine": 2,
+    "freeze machine": 4,
     "kill at call": 5,
     "outage": 3,
     "partition": 3,
@@ -35,9 +35,9 @@ def draw_faults(chance: Random, seconds: float, number: int, versions: int) -> t
     bad = [chance.uniform(1, seconds) for _ in range(2)]
     faults = [_fault(chance, kind, _time(chance, bad, seconds), versions) for kind in kinds]
     if versions > 1:  # a rolling deployment: one node after the other
-        begin = chance.uniform(0, seconds / 2)
+        begin, pause = chance.uniform(0, seconds / 2), chance.choice((2, 5))
         faults += [
-            FaultPlan(at=round(begin + 2 * place, 3), kind="stop node", target=place, seconds=3.0, what="deploy")
+            FaultPlan(at=round(begin + pause * place, 3), kind="stop node", target=place, seconds=3.0, what="deploy")
             for place in range(4)
         ]
     return tuple(sorted(faults, key=lambda fault: fault.at))
@@ -49,10 +49,13 @@ def _time(chance: Random, bad: list[float], seconds: float) -> float:
 
 
 def _fault(chance: Random, kind: FaultKind, at: float, versions: int) -> FaultPlan:
-    seconds, what = 0.0, ""
+    seconds, what, callbacks = 0.0, "", 0
     match kind:
+        case "kill node":
+            callbacks = chance.choice((0, chance.randint(1, 30), chance.randint(1, 500)))
         case "kill child":
-            what = chance.choice(("9", "9", "11", "15"))
+            what = chance.choice(("", "9", "11", "15"))
+            callbacks = 0 if what else chance.randint(1, 30)
         case "freeze node" | "freeze child" | "freeze machine":
             seconds = chance.choice((0.2, 1.5, 4.0, 7.0, 20.0))
             what = "asleep" if kind == "freeze machine" and chance.random() < 0.5 else ""
@@ -69,6 +72,4 @@ def _fault(chance: Random, kind: FaultKind, at: float, versions: int) -> FaultPl
         case "stop node":
             seconds = chance.choice((0.0, 0.5, 5.0))
             what = "deploy" if versions > 1 and chance.random() < 0.3 else ""
-        case _:
-            pass
-    return FaultPlan(at=at, kind=kind, target=chance.randrange(12), seconds=seconds, what=what)
+    return FaultPlan(at=at, kind=kind, target=chance.randrange(12), seconds=seconds, what=what, callbacks=callbacks)

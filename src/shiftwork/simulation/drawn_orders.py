@@ -1,5 +1,6 @@
 """Draws what clients do: the jobs that they add, with scripts and options of every kind, and what they change."""
 
+from collections.abc import Iterator
 from random import Random
 from typing import Any, Final
 
@@ -9,11 +10,15 @@ from shiftwork.core.model.jobs import JobPriority
 from shiftwork.simulation.episode import SCHEDULE_NAMES, JobPlan, OrderKind, OrderPlan, PoolPlan, WorkerPlan, job_id
 
 ORDER_KINDS: Final[tuple[OrderKind, ...]] = (
-    *("cancel", "cancel", "cancel", "requeue", "send", "send", "pause", "resume", "disable", "enable", "trigger"),
+    *("cancel", "cancel", "requeue", "requeue", "send", "send", "pause", "resume", "disable", "enable", "trigger"),
     *("schedule", "schedule", "unschedule", "reschedule", "wait", "wait"),
 )
 CHANGE_SHARE: Final = 0.15
-EVERY: Final = (3.0, 7.0, 20.0, "* * * * *")
+SIGNAL_SHARE: Final = 0.6
+"""How many of the jobs that wait for a signal are sent one."""
+SCHEDULE_SHARE: Final = 0.2
+"""How many episodes have a stored schedule from early on."""
+EVERY: Final = (1.0, 3.0, 7.0, 20.0, "* * * * *")
 """How often schedules fire that people put or change."""
 LENGTHS: Final = (0.0, 0.01, 0.01, 0.05, 0.1, 0.12, 0.2, 0.2, 0.5, 1.0, 2.5)
 """How long runs take. Some are about as long as runs may hold up others that wait in their process."""
@@ -22,7 +27,7 @@ LENGTHS: Final = (0.0, 0.01, 0.01, 0.05, 0.1, 0.12, 0.2, 0.2, 0.5, 1.0, 2.5)
 def draw_orders(
     chance: Random, workers: tuple[WorkerPlan, ...], pools: tuple[PoolPlan, ...], seconds: float, number: int
 ) -> tuple[OrderPlan, ...]:
-    """Draw orders, in the order of their times: some spread out, others in bursts."""
+    """Draw orders, in the order of their times, some spread out, others in bursts; then signals, and a schedule."""
     bursts = [chance.uniform(0, seconds) for _ in range(3)]
     times = sorted(
         round(min(seconds, chance.choice(bursts) + chance.expovariate(3)), 3)
@@ -38,26 +43,55 @@ def draw_orders(
         order = order or _addition(chance, at, tasks)
         known += [job_id(place, one) for one in range(len(order.jobs))]
         orders.append(order)
-    return tuple(orders)
+    signals = [_signal(chance, order.at, id) for order, id in _waiting(orders) if chance.random() < SIGNAL_SHARE]
+    early = [_schedule(chance, chance.uniform(0, seconds / 2), tasks)] if chance.random() < SCHEDULE_SHARE else []
+    return (*orders, *signals, *early)
+
+
+def _waiting(orders: list[OrderPlan]) -> Iterator[tuple[OrderPlan, str]]:
+    """Yield the ids of jobs that wait for a signal, each with the order that adds it."""
+    for place, order in enumerate(orders):
+        for number, job in enumerate(order.jobs):
+            if "wait:" in job.script:
+                yield order, job_id(place, number)
+
+
+def _signal(chance: Random, at: float, id: str) -> OrderPlan:
+    return OrderPlan(at=round(at + chance.expovariate(0.5), 3), kind="send", about=id)
+
+
+def _schedule(chance: Random, at: float, tasks: list[WorkerPlan]) -> OrderPlan:
+    plain = [plan for plan in tasks if plan.act != "durable"]
+    job = JobPlan(worker=chance.choice(plain).name, script=chance.choice(("0.01", "0.2", "0.1 fail")))
+    return OrderPlan(
+        at=round(at, 3), kind="schedule", about=chance.choice(SCHEDULE_NAMES), jobs=(job,), every=chance.choice(EVERY)
+    )
 
 
 def _change(
     chance: Random, at: float, workers: tuple[WorkerPlan, ...], pools: tuple[PoolPlan, ...], known: list[str]
 ) -> OrderPlan | None:
     kind = chance.choice(ORDER_KINDS)
-    if kind in ("cancel", "requeue", "send", "wait"):
+    if kind in ("cancel", "send", "wait"):
         return OrderPlan(at=at, kind=kind, about=chance.choice(known[-10:])) if known else None
+    if kind == "requeue":
+        return OrderPlan(at=at, kind=kind)
     if kind in ("pause", "resume"):
         return OrderPlan(at=at, kind=kind, about=chance.choice(pools).name)
-    timed = [plan.name for plan in workers if plan.act in ("timed", "plain timed")]
     if kind in ("trigger", "reschedule"):
-        every = chance.choice(EVERY)
-        return OrderPlan(at=at, kind=kind, about=chance.choice(timed), every=every) if timed else None
-    if kind in ("schedule", "unschedule"):
-        tasks = [plan for plan in workers if plan.act in ("task", "plain task")]
-        job = JobPlan(worker=chance.choice(tasks).name, script=chance.choice(("0.01", "0.2", "0.1 fail")))
-        return OrderPlan(at=at, kind=kind, about=chance.choice(SCHEDULE_NAMES), jobs=(job,), every=chance.choice(EVERY))
+        timed = [plan for plan in workers if plan.act in ("timed", "plain timed")]
+        return _timing(chance, at, kind, chance.choice(timed)) if timed else None
+    if kind == "schedule":
+        return _schedule(chance, at, [plan for plan in workers if plan.act in ("task", "plain task")])
+    if kind == "unschedule":
+        return OrderPlan(at=at, kind=kind, about=chance.choice(SCHEDULE_NAMES))
     return OrderPlan(at=at, kind=kind, about=chance.choice(workers).name)
+
+
+def _timing(chance: Random, at: float, kind: OrderKind, worker: WorkerPlan) -> OrderPlan:
+    continuous = worker.options.get("execution_mode") == "continuous"
+    every = chance.choice(EVERY[:-1] if continuous else EVERY)  # the last one is cron
+    return OrderPlan(at=at, kind=kind, about=worker.name, every=every)
 
 
 def _quick(chance: Random, at: float, worker: WorkerPlan) -> OrderPlan:

@@ -90,7 +90,7 @@ class OrderPlan(Struct, frozen=True, kw_only=True):
     kind: OrderKind
     jobs: tuple[JobPlan, ...] = ()
     about: str = ""
-    """A worker, a pool, a job or a schedule, for what is done to one."""
+    """A worker, a pool, a job or a schedule, for what is done to one. Dead jobs are requeued whichever they are."""
     every: float | str = ""
     """Of a schedule: its interval in seconds, or a cron expression."""
 
@@ -106,6 +106,8 @@ class FaultPlan(Struct, frozen=True, kw_only=True):
     """For how long, or by how much."""
     what: str = ""
     """More precisely: how the store is away, or which call."""
+    callbacks: int = 0
+    """Of what is killed: how many more callbacks it lives, so that it may end at any await."""
 
 
 class Episode(Struct, frozen=True, kw_only=True):

@@ -1,29 +1,33 @@
 """Lets things go wrong as an episode says, and puts everything right again at its end."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, cast, get_args
 
 from shiftwork.history.lines import Fault
 from shiftwork.simulation.episode import Episode, FaultPlan
+from shiftwork.simulation.ground.network import Fate
 from shiftwork.simulation.ground.sim_machine import SimMachine, SimProcess
 from shiftwork.simulation.ground.world import World
 from shiftwork.simulation.sim_node import SimNode
 
 if TYPE_CHECKING:
-    from shiftwork.simulation.ground.network import Away, Fate
+    from shiftwork.simulation.ground.network import Away
 
 KILLED: Final = -9
+DEPLOY_SECONDS: Final = 3.0
+LATER: Final = frozenset((*get_args(Fate), "kill at call"))
+"""What meets something only later, and is counted then."""
 
 
 class Faults:
     """What goes wrong."""
 
     def __init__(self, world: World, episode: Episode, nodes: Sequence[SimNode]) -> None:
-        self.happened: int = 0
-        """How many faults met something."""
         self._world = world
         self._nodes = nodes
         self._machines: list[SimMachine] = [*dict.fromkeys(node.machine for node in nodes)]
+        self._lease_seconds = episode.lease_seconds
+        self._versions = episode.versions
         self._over = False
         for fault in episode.faults:
             world.later(world.home, fault.at, self._happen, fault)
@@ -32,9 +36,21 @@ class Faults:
         if self._over:
             return
         if getattr(self, "_" + fault.kind.replace(" ", "_"))(fault) is not False:
-            self.happened += 1
+            if fault.kind not in LATER:
+                self._world.met[self._name(fault)] += 1
             line = Fault(self._world.time.now, fault.kind, f"{fault.target} {fault.what}".strip(), fault.seconds)
             self._world.records.write("harness", line)
+
+    def _name(self, fault: FaultPlan) -> str:
+        """Return what is counted: the kind of a fault, and what makes a difference."""
+        if fault.kind.startswith("freeze"):
+            asleep = ", asleep" if fault.what else ""
+            return f"{fault.kind}{asleep}" + (" beyond its lease" if fault.seconds > self._lease_seconds else "")
+        if fault.kind in ("outage", "partition", "stop node"):
+            return f"{fault.kind} {fault.what}".strip()
+        if fault.kind == "clock":
+            return f"clock of {'the store' if fault.what else 'a machine'}"
+        return fault.kind + (" at an await" if fault.callbacks else "")
 
     # ── processes ────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -46,15 +62,18 @@ class Faults:
         return children[fault.target % len(children)] if children else None
 
     def _kill_node(self, fault: FaultPlan) -> bool:
-        return self._kill(self._node(fault).process, KILLED)
+        return self._kill(self._node(fault).process, KILLED, fault.callbacks)
 
     def _kill_child(self, fault: FaultPlan) -> bool:
-        return self._kill(self._child(fault), -int(fault.what or 9))
+        return self._kill(self._child(fault), -int(fault.what or 9), fault.callbacks)
 
-    def _kill(self, process: SimProcess | None, status: int) -> bool:
+    def _kill(self, process: SimProcess | None, status: int, callbacks: int) -> bool:
         if process is None or not process.alive:
             return False
-        self._world.kill(process, status)
+        if callbacks:
+            process.fuse = callbacks
+        else:
+            self._world.kill(process, status)
         return True
 
     def _freeze_node(self, fault: FaultPlan) -> bool:
@@ -79,13 +98,14 @@ class Faults:
         return bool(frozen)
 
     def _kill_at_call(self, fault: FaultPlan) -> None:
-        self._node(fault).dies_at = fault.what
+        self._node(fault).die_at(fault.what)
 
     def _stop_node(self, fault: FaultPlan) -> None:
         node = self._node(fault)
         if fault.what == "deploy":
-            node.version = 2
-        node.stop(fault.seconds)
+            node.deploy(2, fault.seconds)
+        else:
+            node.stop(fault.seconds)
 
     def _cannot_start(self, fault: FaultPlan) -> None:
         self._machine(fault).full = True
@@ -145,7 +165,10 @@ class Faults:
             self._connect(machine)
             machine.full = False
             for process in [*machine.processes.values()]:
+                process.fuse = 0
                 for one in (process, *process.threads):
                     self._world.time.thaw(one)
         for node in self._nodes:
-            node.dies_at = None
+            node.die_at(None)
+            if node.version < self._versions:  # or no node would have what is new
+                node.deploy(self._versions, DEPLOY_SECONDS)

@@ -37,6 +37,9 @@ class JudgedSeed(Struct, frozen=True, kw_only=True):
     seconds: float
     """How much virtual time has passed."""
     jobs: int
+    runs: int
+    interrupted: int
+    """How many runs began and did not end: their process died."""
     faults: int
     """How many faults met something."""
     findings: tuple[BrokenPromise, ...]
@@ -55,13 +58,14 @@ def judged(seed: int, size: str | None = None) -> JudgedSeed:
         return judged_episode(draw(seed, size))[0]
     except Exception as error:  # noqa: BLE001 - the simulation itself has failed, and other seeds go on
         found = BrokenPromise("stopped", f"The simulation has stopped: {error!r}")
-        return JudgedSeed(seed=seed, seconds=0.0, jobs=0, faults=0, findings=(found,))
+        return JudgedSeed(seed=seed, seconds=0.0, jobs=0, runs=0, interrupted=0, faults=0, findings=(found,))
 
 
 def judged_episode(episode: Episode, handover: Handover = HANDOVER) -> tuple[JudgedSeed, Played]:
     """Play an episode, and judge it."""
     played = play(episode, handover)
-    judgement = judge(history_of(decoded(played.texts)))
+    history = history_of(decoded(played.texts))
+    judgement = judge(history)
     found = [BrokenPromise("surprise", text) for text in played.surprises[:MOST_FOUND]]
     for rule in judgement.rules:
         of_rule = [one for one in judgement.refutations if one.rule == rule][:MOST_FOUND]
@@ -75,6 +79,8 @@ def judged_episode(episode: Episode, handover: Handover = HANDOVER) -> tuple[Jud
         seed=episode.seed,
         seconds=played.seconds,
         jobs=played.jobs,
+        runs=judgement.runs,
+        interrupted=sum(len(tenure.begun) - len(tenure.over) for _, tenure in history.tenures),
         faults=played.faults,
         findings=tuple(found),
     )

@@ -38,7 +38,7 @@ class SimulatedApp(WorkerOrchestrator):
     ) -> None:
         self._apart = apart
         self._host = host
-        self._served: Node | None = None
+        self._node: Node | None = None
         self._ending = False
         self.simulated_store = store
         super().__init__(
@@ -69,7 +69,7 @@ class SimulatedApp(WorkerOrchestrator):
         return composition
 
     def _new_node(self, registry: Registry) -> Node:
-        node = self._composition.new_node(registry, SETUP, host=self._host)
+        self._node = node = self._composition.new_node(registry, SETUP, host=self._host)
         if self._composition.settings.health_checks:
             node.watch_health(self.control.system.health)
         return node
@@ -80,18 +80,22 @@ class SimulatedApp(WorkerOrchestrator):
             await self.start()
             return
         await self.control.store.open_to_change()
-        self._served = node = self._new_node(self._registrations.complete())
-        await node.start()
+        await self._new_node(self._registrations.complete()).start()
 
     async def end(self, grace: float) -> None:
         """Stop it; a second time, at once."""
         if self._apart == "process":
             await self.stop(grace)
-        elif self._served is not None and self._ending:
-            self._served.hurry()
-        elif self._served is not None:
+        elif self._node is not None and self._ending:
+            self._node.hurry()
+        elif self._node is not None:
             self._ending = True
-            await self._served.stop(grace)
+            await self._node.stop(grace)
+
+    @property
+    def leads(self) -> bool:
+        """Whether its node leads, as far as it knows."""
+        return self._node is not None and self._node.leader.leading
 
     def live(self) -> LiveApp:
         """Return what a process for jobs needs of it."""

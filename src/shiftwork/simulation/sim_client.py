@@ -65,14 +65,14 @@ class SimClient:
         about = order.about
         change: dict[str, Callable[[], Awaitable[Any]]] = {
             "cancel": lambda: app.cancel_job(about),
-            "requeue": lambda: app.retry_job(about),
+            "requeue": app.retry_jobs,
             "send": lambda: app.send(about, "go", number),
             "pause": lambda: app.pause_pool(about),
             "resume": lambda: app.resume_pool(about),
             "disable": lambda: app.disable_worker(about),
             "enable": lambda: app.enable_worker(about),
             "trigger": lambda: app.control.workers.trigger(about, {}),
-            "schedule": lambda: app.put_schedule(about, self._calls(number, order.jobs)[0], **_when(order.every)),
+            "schedule": lambda: app.put_schedule(about, self._plain_call(order.jobs[0]), **_when(order.every)),
             "unschedule": lambda: app.delete_schedule(about),
             "reschedule": lambda: app.reschedule_worker(about, **_when(order.every)),
             "wait": lambda: self._wait(about),
@@ -83,6 +83,10 @@ class SimClient:
         """Wait for a job as a caller does, up to some seconds."""
         with suppress(ResultTimeoutError):
             await (await self.app.get_job(id)).ended(5.0)
+
+    def _plain_call(self, job: JobPlan) -> Any:
+        """Return the call of a schedule, which decides itself which jobs there are."""
+        return self.app.task_of(job.worker).call(script=job.script, key=job.key)
 
     def _calls(self, number: int, jobs: tuple[JobPlan, ...]) -> list[Any]:
         calls: list[Any] = []

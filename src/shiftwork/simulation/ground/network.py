@@ -6,6 +6,7 @@ lost although the call has happened; and a request that its caller has given up 
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Collection, Coroutine, Iterable
 from random import Random
 from typing import Any, Final, Literal
@@ -45,7 +46,9 @@ class StoreDelays(Struct, frozen=True, kw_only=True):
 class Network:
     """The store, and the ways of all processes to it."""
 
-    def __init__(self, time: VirtualTime, home: SimProcess, *, chance: Random, pace: StoreDelays) -> None:
+    def __init__(
+        self, time: VirtualTime, home: SimProcess, *, chance: Random, pace: StoreDelays, met: Counter[str]
+    ) -> None:
         self.away: Away | None = None
         """How the store is away now."""
         self.order = 0
@@ -61,7 +64,8 @@ class Network:
         self._pace = pace
         self._connections: list[Connection] = []
         self._stalled: list[tuple[Posted, Fate | None]] = []
-        self.watchers: list[Callable[[SimProcess, str], None]] = []
+        self._met = met
+        self.watchers: list[Callable[[Posted], None]] = []
         """Called with each call that has taken effect."""
 
     def connect(self, process: SimProcess) -> "Connection":
@@ -86,9 +90,10 @@ class Network:
         if cut == "refused":
             time.later(call.caller, self.way(), call.fail, REFUSED)
             return
-        fate = source.fate(call.method)
+        fate = source.fate(call.method) if source.fates else None
         call.gives_up_at = time.now + self._pace.patience
         if fate == "lost request" or cut == "silent":
+            self._met["lost request"] += 1
             self._give_up(call)
             return
         arrives = source.arrival(call.method, time.now + self.way())
@@ -121,8 +126,10 @@ class Network:
             error = raised
         self.order += 1
         call.order = self.order
-        for watcher in self.watchers:
-            watcher(source.process, call.method)
+        if fate is not None:
+            self._met[fate] += 1
+        for watcher in self.watchers[:]:
+            watcher(call)
         arrives = time.now + self.way()
         if fate is None and arrives < call.gives_up_at:
             time.at(call.caller, arrives, self._reply, call, result, error, context=call.caller.context)
@@ -163,6 +170,7 @@ class Network:
             if heard and not self.away and not connection.process.machine.cut:
                 connection.ring_soon(heard, self.way(), self._home)
                 if self._chance.random() < self.doubled:
+                    self._met["second ring"] += 1
                     connection.ring_soon(heard, self.way() + self.way(), self._home)
 
     def back(self) -> None:
@@ -229,7 +237,9 @@ class Connection:
         self.last_order: int | None = None
         """Which call of all it was that has just returned here."""
         self._network = network
-        self._fates: list[tuple[str | None, Fate]] = []
+        self.under_way: Final[set[Posted]] = set()
+        """The calls that wait for a reply."""
+        self.fates: list[tuple[str | None, Fate]] = []
         self._ringing: dict[str, None] = {}
         self._last: dict[str, float] = {}
         """When the last call of each kind arrives."""
@@ -240,8 +250,12 @@ class Connection:
 
         async def call(*args: Any, **kwargs: Any) -> Any:
             posted = Posted(self, name, args, kwargs)
+            self.under_way.add(posted)
             self._network.post(posted)
-            result = await posted.future
+            try:
+                result = await posted.future
+            finally:
+                self.under_way.discard(posted)
             self.last_order = posted.order
             return result
 
@@ -271,13 +285,13 @@ class Connection:
 
     def doom(self, method: str | None, fate: Fate) -> None:
         """Let this become of the next call, or of the next one of this method."""
-        self._fates.append((method, fate))
+        self.fates.append((method, fate))
 
     def fate(self, method: str) -> Fate | None:
         """Return what is to become of a call."""
-        for place, (of, fate) in enumerate(self._fates):
+        for place, (of, fate) in enumerate(self.fates):
             if of is None or of == method:
-                del self._fates[place]
+                del self.fates[place]
                 return fate
         return None
 

@@ -6,6 +6,7 @@ nothing until it thaws, and a dead one never does anything again: it stops at th
 """
 
 import asyncio
+import warnings
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -92,6 +93,8 @@ class SimProcess:
         """Whether it can do something now."""
         self.listed: bool = False
         """Whether it is in the loop's list of those that have something to do."""
+        self.fuse: int = 0
+        """After so many more callbacks it is killed; 0 is never."""
         self._off = 0
         """How often it was taken off the processor in the middle of something, and has not got it back."""
         self.due: Final[deque[Due]] = deque()
@@ -152,18 +155,20 @@ class SimProcess:
 
     def dispose(self) -> None:
         """Close what waits for ever, once the simulation is over."""
-        for task in self._tasks:
-            if not task.done():
-                task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001 - it is meant to be so
-                with suppress(Exception):  # it awaits something in a `finally`
-                    Context().run(task.get_coro().close)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # a `finally` makes a coroutine that nothing can run
+            for task in self._tasks:
+                if not task.done():
+                    task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001 - it is meant to be so
+                    with suppress(Exception):  # it awaits something in a `finally`
+                        Context().run(task.get_coro().close)
         self._tasks.clear()
 
 
 class Due(asyncio.TimerHandle):
     """Something that is to be called in a process."""
 
-    __slots__ = ("dropped", "process")
+    __slots__ = ("args", "callback", "context", "process")
 
     def __init__(  # not the base's, which asks the loop for its debug mode each time
         self,
@@ -175,24 +180,18 @@ class Due(asyncio.TimerHandle):
     ) -> None:
         self.process = process
         self._when = when
-        self._callback: Callable[..., Any] | None = callback
-        self._args = args
-        self._context = context
-        self.dropped: bool = False
+        self.callback: Callable[..., Any] | None = callback
+        """What is called; None once it was cancelled."""
+        self.args = args
+        self.context = context
 
     def __repr__(self) -> str:
-        return f"{self._callback} of {self.process.name}"
+        return f"{self.callback} of {self.process.name}"
 
     def cancel(self) -> None:
         """Do not call it."""
-        self.dropped = True
-        self._callback, self._args = None, ()
+        self.callback, self.args = None, ()
 
     def cancelled(self) -> bool:
         """Return whether it is not called."""
-        return self.dropped
-
-    def call(self) -> None:
-        """Call it."""
-        assert self._callback is not None  # noqa: S101 - it was not cancelled
-        self._context.run(self._callback, *self._args)
+        return self.callback is None

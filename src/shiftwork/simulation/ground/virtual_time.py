@@ -16,6 +16,7 @@ from shiftwork.simulation.ground.sim_machine import Due, SimProcess
 
 MOST_AT_ONCE: Final = 200_000
 """This many callbacks without time passing mean that something goes round in circles."""
+KILLED: Final = -9
 MOST_INTERRUPTED: Final = 3
 """How many processes may be off the processor in the middle of something at a time."""
 
@@ -38,6 +39,8 @@ class VirtualTime:
         """What callbacks raised."""
         self.callbacks: int = 0
         """How many were called."""
+        self._on: SimProcess | None = None
+        """The process whose event loop is the running one; a thread that goes on beside it changes `current` alone."""
         self._draw = chance.random
         self._timers: list[tuple[float, int, Due]] = []
         self._made = 0
@@ -56,7 +59,7 @@ class VirtualTime:
                     return over()
         finally:  # whatever stops it, this thread has no event loop afterwards
             self.current = None
-            set_running_loop(None)
+            self._enter(None)
         return True
 
     def _run_all(self) -> None:
@@ -70,25 +73,36 @@ class VirtualTime:
                 ready.remove(process)
                 continue
             handle = due.popleft()
-            if handle.dropped:
+            callback = handle.callback
+            if callback is None:  # it was cancelled
                 continue
             self.callbacks += 1
             self.current = process
-            set_running_loop(process.loop)
+            if process is not self._on:
+                self._enter(process)
             try:
-                handle.call()
+                handle.context.run(callback, *handle.args)
             except Exception as error:  # noqa: BLE001 - whatever it is, others go on
                 self.surprises.append(f"in {handle!r}: {error!r}")
+            if process.fuse:
+                process.fuse -= 1
+                if not process.fuse:
+                    process.main.die(KILLED)
             if self.callbacks > most:
                 message = f"time does not pass: the last thing that happened is {handle!r}"
                 raise StuckError(message)
         self.current = None
-        set_running_loop(None)
+        self._enter(None)
+
+    def _enter(self, process: SimProcess | None) -> None:
+        """Let the event loop of this process be the one that runs."""
+        self._on = process
+        set_running_loop(None if process is None else process.loop)
 
     def _pass_time(self, latest: float) -> bool:
         """Let time pass until something is to be done; False if that is later than this time, which has come then."""
         timers = self._timers
-        while timers and timers[0][2].dropped:
+        while timers and timers[0][2].callback is None:
             heappop(timers)
         if not timers or timers[0][0] > latest:
             self.now = max(self.now, latest)
@@ -97,7 +111,7 @@ class VirtualTime:
         self.now = max(self.now, when)
         while timers and timers[0][0] <= when:
             handle = heappop(timers)[2]
-            if not handle.dropped:
+            if handle.callback is not None:
                 self._put(handle)
         return True
 
@@ -123,7 +137,7 @@ class VirtualTime:
         process.back()
         self._depth -= 1
         self.current = process
-        set_running_loop(process.loop)
+        self._enter(process)
         self.wake(process)
 
     # ── processes ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -132,10 +146,10 @@ class VirtualTime:
         """Do this in another process, now, as part of what the present one does: it waits for that."""
         before = self.current
         self.current = process
-        set_running_loop(process.loop)
+        self._enter(process)
         work()
         self.current = before
-        set_running_loop(None if before is None else before.loop)
+        self._enter(before)
 
     def freeze(self, process: SimProcess) -> None:
         """Stop a process until it thaws; its threads go on."""

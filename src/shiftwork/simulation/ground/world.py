@@ -41,6 +41,10 @@ class World:
         self.handover = handover
         self.rhythm = rhythm
         self.time: Final = VirtualTime(Random(f"{seed} order"))
+        self.met: Final[Counter[str]] = Counter()
+        """What has gone wrong, and how often, as far as it met something."""
+        self.serving: Final[dict[str, int]] = {}
+        """The version of the app that each node runs now."""
         self._chance = Random(f"{seed} world")
         self.machines: Final[dict[str, SimMachine]] = {}
         self.processes: Final[list[SimProcess]] = []
@@ -52,6 +56,7 @@ class World:
             self.home,
             chance=Random(f"{seed} network"),
             pace=rhythm,
+            met=self.met,
         )
         self.strands: Final = Strands(self.time, self.home)
         self.records: Final = RecordedLines(self.time)
@@ -104,6 +109,7 @@ class World:
         if process is None or draw() >= self.rhythm.interrupted_share:
             return
         seconds = draw() * self.rhythm.interruption * (100.0 if draw() < LONG_INTERRUPTION_SHARE else 1.0)
+        self.met["interruption"] += 1
         if self.strands.inside:
             self.strands.lose_processor(process, seconds)
         else:
@@ -142,7 +148,14 @@ class World:
 
     def live(self, life: Coroutine[Any, Any, None], name: str | None = None) -> None:
         """Begin a coroutine in the process that runs."""
-        self._lives.append(asyncio.get_running_loop().create_task(life, name=name))
+        task = asyncio.get_running_loop().create_task(life, name=name)
+        task.add_done_callback(self._ended)
+        self._lives.append(task)
+
+    def _ended(self, life: "asyncio.Task[None]") -> None:
+        """Note what the simulation's own coroutines raise: nothing else would show it."""
+        if not life.cancelled() and (error := life.exception()) is not None:
+            self.time.surprises.append(f"{life.get_name()}: {error!r}")
 
     def close(self) -> None:
         """End the simulation."""

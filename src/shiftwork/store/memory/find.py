@@ -35,10 +35,10 @@ def find(table: JobTable, wanted: JobFilter) -> list[JobRecord]:
     if wanted.after is not None and wanted.after not in jobs:
         return []
     last = jobs[wanted.after] if wanted.after is not None else None
-    matching: Iterable[JobRecord] = (job for job in jobs.values() if _matches(job, wanted))
+    matching = _matching(table, wanted)
     if last is not None:
         beyond = lt if wanted.order == "newest" else gt
-        matching = (job for job in matching if beyond(_age(job), _age(last)))
+        matching = [job for job in matching if beyond(_age(job), _age(last))]
     first = (nlargest if wanted.order == "newest" else nsmallest)(wanted.limit, matching, key=_age)
     found = [replace(job, attempts=(), steps=(), signals=(), unmet=table.flows.broken_of(job.id)) for job in first]
     return found if wanted.whole else [begun(job, BEGINNING) for job in found]
@@ -55,13 +55,21 @@ def _age(job: JobRecord) -> tuple[float, str]:
     return (job.created_at, job.id)
 
 
-def _matches(job: JobRecord, wanted: JobFilter) -> bool:
-    return (
-        all(getattr(wanted, name) in (None, getattr(job, name)) for name in EXACT_FIELDS)
-        and (wanted.ids is None or job.id in wanted.ids)
-        and (wanted.status is None or job.status in wanted.status)
-        and (wanted.tag is None or wanted.tag in job.tags)
-        and (wanted.error is None or wanted.error in (job.error or ""))
-        and (wanted.created_after is None or job.created_at > wanted.created_after)
-        and (wanted.created_before is None or job.created_at < wanted.created_before)
-    )
+def _matching(table: JobTable, wanted: JobFilter) -> Iterable[JobRecord]:
+    """Return the jobs that match, of those with the wanted ids or of all: only what is asked for is compared."""
+    by_id = table.by_id
+    jobs = by_id.values() if wanted.ids is None else [by_id[id] for id in {*wanted.ids} if id in by_id]
+    if wanted.status is not None:
+        jobs = [job for job in jobs if job.status in wanted.status]
+    for name in EXACT_FIELDS:
+        if (value := getattr(wanted, name)) is not None:
+            jobs = [job for job in jobs if getattr(job, name) == value]
+    if (tag := wanted.tag) is not None:
+        jobs = [job for job in jobs if tag in job.tags]
+    if (error := wanted.error) is not None:
+        jobs = [job for job in jobs if error in (job.error or "")]
+    if (after := wanted.created_after) is not None:
+        jobs = [job for job in jobs if job.created_at > after]
+    if (before := wanted.created_before) is not None:
+        jobs = [job for job in jobs if job.created_at < before]
+    return jobs
