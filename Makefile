@@ -107,7 +107,7 @@ storms: provide ## run storms on each store, and draw a page of what was done an
 	@$(BIN)/python -m tests.storms --report build/storms $(ARGS)
 
 night: provide ## go on with a night of storms, in pieces that add up; ARGS="--minutes 30", ARGS=--help
-	@$(BIN)/python -m tests.storms.night --picture docs/night.svg $(ARGS)
+	@memory=; trap 'rm -rf "$$memory"' EXIT; $(IN_MEMORY); $(BIN)/python -m tests.storms.night --picture docs/night.svg $(ARGS)
 
 soak: provide ## run the long tests, about an hour; ARGS="-k storm"
 	@echo "» soak tests, about an hour; each is named when it begins, and the slowest at the end"

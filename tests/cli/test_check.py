@@ -72,8 +72,8 @@ def test_the_history_in_the_format_of_jepsen(terminal: Terminal, write: Callable
     [
         (b"", "holds no recorded history"),
         (b'["opened",1.0,99,"p",1,0.0]\n', "format 99"),
-        (b'["opened",1.0,1,"p",1,0.0]\nnonsense\n', "one.jsonl:2 is no line of a history"),
-        (b'["opened",1.0,1,"p",1,0.0]\n["fault",2.0,"recording ended","p"]\n', "cannot be judged"),
+        (b'["opened",1.0,2,"p",1,0.0]\nnonsense\n', "one.jsonl:2 is no line of a history"),
+        (b'["opened",1.0,2,"p",1,0.0]\n["fault",2.0,"recording ended","p"]\n', "cannot be judged"),
     ],
 )
 def test_what_cannot_be_read_is_another_exit_code(terminal: Terminal, tmp_path: Path, text: bytes, why: str) -> None:
@@ -86,7 +86,7 @@ def test_what_cannot_be_read_is_another_exit_code(terminal: Terminal, tmp_path: 
 
 def test_an_unfinished_last_line_is_left_out(terminal: Terminal, tmp_path: Path) -> None:
     (tmp_path / "history").mkdir()
-    killed = b'["opened",1.0,1,"p",1,0.0]\n    ["asked",2.0,1,"cla\0\0\0\0'
+    killed = b'["opened",1.0,2,"p",1,0.0]\n    ["asked",2.0,1,"cla\0\0\0\0'
     (tmp_path / "history" / "one.jsonl").write_bytes(killed)
     assert terminal.ok("check", "history", store=None).startswith("1 line of 1 process: 0 jobs, 0 runs\n")
 

@@ -11,6 +11,7 @@ from shiftwork.store.memory import MemoryStore
 from tests.polling import pass_time
 
 JOBS = 8
+SCHEDULED = ("fetch", "process")
 """How many jobs of each kind."""
 
 
@@ -68,12 +69,25 @@ async def recorded_lines() -> list[AnyLine]:
     known = tasks(app)
     await app.start()
     await work(app, known)
-    await app.disable_worker("fetch")
-    await app.disable_worker("process")
+    await disable_both(app)
     await app.stop()
     recorder.flush()
     lines = [decode(line) for text in kept.texts for line in text.splitlines()]
     return [opened, *lines, Expected(time.monotonic(), at_rest=True, until=time.time())]
+
+
+async def disable_both(app: WorkerOrchestrator) -> None:
+    """Disable the workers with a schedule, at a moment at which none of their jobs is left waiting."""
+    while True:
+        for name in SCHEDULED:
+            await app.disable_worker(name)
+        left = [job for name in SCHEDULED for job in await app.find_jobs(worker=name) if not job.over]
+        if not left:
+            return
+        for name in SCHEDULED:
+            await app.enable_worker(name)
+        for job in left:
+            await job.ended(30)
 
 
 async def work(app: WorkerOrchestrator, known: dict[str, Worker[..., Any]]) -> None:

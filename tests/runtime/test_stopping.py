@@ -212,6 +212,24 @@ async def test_a_stop_without_a_store_gives_up_after_ten_seconds_and_loses_nothi
     assert await (await other.get_job(job.id)).result(DEADLINE) == "again"
 
 
+async def test_a_hurried_stop_leaves_nothing_behind_that_writes_on(stage: Stage) -> None:
+    act = Act()
+    app = stage.faulty_app()
+    worker = app.register_worker("act", act, execution_mode="triggered")
+    await app.start()
+    await worker.enqueue()
+    await until_idle()
+    stage.faults.fail()
+    await act.finish()
+    stopping = asyncio.create_task(app.stop())
+    await until_idle()
+    await app.stop()
+    async with asyncio.timeout(DEADLINE):
+        await stopping
+    await until_idle()
+    assert not [task for task in asyncio.all_tasks() if task.get_name() == "shiftwork outbox"]
+
+
 async def test_the_store_has_one_deadline_for_everything_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each call fails before it is given up; together they must not take longer than one may."""
     monkeypatch.setattr(store_patience, "LAST_SECONDS", 0.5)

@@ -49,6 +49,11 @@ class Piece(msgspec.Struct, frozen=True, kw_only=True):
     samples: list[Sample]
     began_at: float
 
+    @property
+    def good(self) -> bool:
+        """Whether nothing is refuted, and no node printed a traceback about no job."""
+        return self.legal and not self.surprises
+
 
 def piece_of(result: StormResult, seconds: float, processor_seconds: float, began_at: float) -> Piece:
     """Return what is kept of a storm."""
@@ -81,13 +86,43 @@ def pieces_in(file: Path) -> list[Piece]:
 
 def summed(pieces: Sequence[Piece]) -> str:
     """Return the night so far, as a table in Markdown."""
-    rows = ["| store | pieces | time | jobs | runs | faults | illegal |", "|---|---|---|---|---|---|---|"]
+    rows = ["| store | pieces | time | jobs | runs | faults | failed |", "|---|---|---|---|---|---|---|"]
     for store in [*STORM_PLACES, "all"]:
         own = [one for one in pieces if store in (one.store, "all")]
         hours = sum(one.seconds for one in own) / 3600
         counts = [sum(getattr(one, what) for one in own) for what in ("jobs", "runs", "faults")]
-        bad = sum(not one.legal for one in own)
+        bad = sum(not one.good for one in own)
         rows.append(f"| {store} | {len(own)} | {hours:.1f} h | " + " | ".join(f"{n:,}" for n in [*counts, bad]) + " |")
+    return "\n".join(rows)
+
+
+def grown(pieces: Sequence[Piece]) -> str:
+    """Return what grew in the largest calm piece of each store, after a quarter of it, as a table in Markdown."""
+    head = (
+        "store",
+        "jobs",
+        "memory of a process",
+        "descriptors of a process",
+        "size of the store",
+        "log",
+        "longest wait",
+    )
+    rows = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
+    for store in STORM_PLACES:
+        calm = [one for one in pieces if one.store == store and one.calm and one.samples]
+        if calm:
+            piece = max(calm, key=lambda one: one.jobs)
+            then, now = piece.samples[len(piece.samples) // 4], piece.samples[-1]
+            cells = [
+                store,
+                f"{piece.jobs:,}",
+                f"{then.memory / then.processes / 1e6:.1f} → {now.memory / now.processes / 1e6:.1f} MB",
+                f"{then.descriptors / then.processes:.0f} → {now.descriptors / now.processes:.0f}",
+                f"{then.store_bytes / 1e6:.0f} → {now.store_bytes / 1e6:.0f} MB",
+                f"{then.log_bytes / 1e3:.0f} → {now.log_bytes / 1e3:.0f} kB",
+                f"{max(one.oldest for one in piece.samples):.0f} s",
+            ]
+            rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows)
 
 
@@ -123,7 +158,7 @@ def main() -> int:
         if not _lived(plan, said.folder / f"piece-{number}", file):
             return 1
     pieces = pieces_in(file)
-    sys.stdout.write(summed(pieces) + "\n")
+    sys.stdout.write(f"{summed(pieces)}\n\n{grown(pieces)}\n")
     if said.picture:
         said.picture.write_text(draw(pieces))
     return 0
@@ -139,17 +174,16 @@ def _lived(plan: StormPlan, kept: Path, file: Path) -> bool:
         piece = piece_of(result, time.time() - began, _spent() - spent, began)
         with file.open("ab") as out:
             out.write(msgspec.json.encode(piece) + b"\n")
-        good = piece.legal and not piece.surprises
         sys.stdout.write(f"» {plan}: {piece.faults} faults\n{piece.text}\n" + "\n".join(piece.surprises[:2]) + "\n")
         sys.stdout.flush()
-        if not good:
+        if not piece.good:
             shutil.copytree(folder / "piece", kept, dirs_exist_ok=True)
     except BaseException:
         shutil.copytree(folder / "piece", kept, dirs_exist_ok=True)
         raise
     finally:
         shutil.rmtree(folder)
-    return good
+    return piece.good
 
 
 def _spent() -> float:

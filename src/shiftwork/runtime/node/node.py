@@ -318,7 +318,8 @@ class Node:
 
         A store that does not answer has twelve seconds for everything after that, and hardly any after a second signal.
         """
-        deadline = self._services.clock.now() + timeout_seconds
+        here = self._services
+        deadline = here.clock.now() + timeout_seconds
         budget = self._budget = StopBudget(timeout_seconds)
         self._draining = self._node_leases.draining = True
         self._node_pools.drain()
@@ -335,6 +336,7 @@ class Node:
         self._loop_watch.stop()
         await budget.wait(self._node_pools.close(), "asking which jobs it still holds")
         await budget.wait(self._write_the_last(budget.left), "writing the last outcomes; their jobs will run again")
+        here.outbox.give_up()  # what was not waited for to the end would go on, on a store that is closed
         await self._node_pools.gone(PROCESS_LEAVE_SECONDS)
         await budget.wait(self._node_pools.released(), "giving up the leases of processes that have ended")
         await budget.wait(self._node_leases.stop(), "waiting for the last renewal")

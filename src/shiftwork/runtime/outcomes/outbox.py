@@ -81,7 +81,7 @@ class Outbox:
 
     async def drain(self, timeout_seconds: float) -> int:
         """Wait until everything is written, up to this time; returns how many outcomes were given up on."""
-        timer = self._clock.call_at(self._clock.now() + timeout_seconds, self._lose_patience)
+        timer = self._clock.call_at(self._clock.now() + timeout_seconds, self.give_up)
         await self.wait_until_written()
         timer.cancel()
         return len(self._waiting)
@@ -91,7 +91,8 @@ class Outbox:
         while self._task is not None:
             await asyncio.wait([self._task])
 
-    def _lose_patience(self) -> None:
+    def give_up(self) -> None:
+        """Write nothing any more: the store is about to be closed, or has not answered for too long."""
         self._no_patience = True
         if self._task is not None and self._under_way:  # one that has not begun could not clean up
             self._task.cancel()
