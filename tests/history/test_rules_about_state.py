@@ -186,3 +186,6 @@ def test_each_store_has_places_of_its_own() -> None:
     assert source.refuted() == set()
     source.other("three").hold("three")
     assert source.refuted() == {"terms_apart"}
+    alone = Tape().hold("one")
+    alone.other(store="").hold("two")
+    assert alone.refuted() == {"terms_apart"}, "there is only one store that it can be"

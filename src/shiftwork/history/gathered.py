@@ -121,9 +121,12 @@ class RecordedHistory:
         return self.defined[-1]
 
     def close(self) -> None:
-        """Give every effect its position: all lines are in."""
+        """Give every effect its position, and every file its store: all lines are in."""
         self.positions = Positions(self.effects)
         self.effects = []
+        known = {store for store in self.stores if store}
+        if len(known) == 1:  # a process that has not imported its driver yet does not know the URL
+            self.stores = [*known] * len(self.files)
 
     @cached_property
     def policies(self) -> Policies:
