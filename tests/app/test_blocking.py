@@ -64,9 +64,10 @@ def test_closing_ends_the_threads_of_the_store_too(tmp_path: Path) -> None:
     before = {*threading.enumerate()}
     app = WorkerOrchestrator(f"sqlite:///{tmp_path / 'shop.db'}")
     assert app.blocking.find_jobs() == []
-    assert {*threading.enumerate()} > before
+    own = {*threading.enumerate()} - before
+    assert own
     app.blocking.close()
-    wait_until(lambda: {*threading.enumerate()} <= before)
+    wait_until(lambda: own.isdisjoint(threading.enumerate()))
 
 
 def test_a_forked_process_is_told_to_name_its_store_by_url(tmp_path: Path) -> None:
