@@ -25,7 +25,7 @@ QUICK: Final = settings(
     suppress_health_check=list(HealthCheck),
     phases={Phase.explicit, Phase.generate},  # making a history that fails shorter takes minutes: the soak test does it
 )
-LONGER: Final = settings(QUICK, max_examples=15, stateful_step_count=150)
+LONGER: Final = settings(QUICK, max_examples=8, stateful_step_count=150)
 MANY: Final = int(os.environ.get("SHIFTWORK_TEST_HISTORIES", "1000"))
 THOROUGH: Final = settings(
     QUICK, max_examples=MANY, derandomize=False, phases={Phase.explicit, Phase.generate, Phase.shrink}

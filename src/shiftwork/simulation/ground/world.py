@@ -162,9 +162,8 @@ class World:
         self.records.close()
         self.time.close()
         self.strands.close()
-        for process in self.processes:
-            self.time.current = process
-            process.dispose()
         self.time.current = None
+        for process in self.processes:
+            self.time.inside(process, process.dispose)  # asyncio would make a real event loop where none runs
         for callback in self._at_end:
             callback()
