@@ -1,7 +1,7 @@
 """The suite can fail: each of these stores breaks one promise, and the check that guards it notices.
 
 The mutants are those of `tests.mutants.named`, which `make mutants` runs in a copy of the package. Here they are put
-into the package of this process, for one check at a time.
+into the package of this process, for one check at a time. Those of the stores on servers and in files are soak tests.
 """
 
 import inspect
@@ -66,6 +66,7 @@ async def test_a_broken_promise_is_noticed(mutant: Mutant, noticed_by: str, monk
         await run_check(CHECK[noticed_by], healthy)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("mutant", "noticed_by"), of_store("redis"))
 async def test_a_rule_repeated_wrongly_in_lua_is_noticed(
     mutant: Mutant, noticed_by: str, valkey_url: str, monkeypatch: Patch
@@ -81,6 +82,7 @@ async def test_a_rule_repeated_wrongly_in_lua_is_noticed(
         lua.script.cache_clear()
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("mutant", "noticed_by"), of_store("postgres"))
 async def test_a_rule_repeated_wrongly_in_a_function_is_noticed(
     mutant: Mutant, noticed_by: str, monkeypatch: Patch
@@ -96,6 +98,7 @@ async def test_a_rule_repeated_wrongly_in_a_function_is_noticed(
         await run_check(CHECK[noticed_by], factory)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize(("mutant", "noticed_by"), of_store("sqlite"))
 async def test_a_rule_repeated_wrongly_in_sql_is_noticed(
     mutant: Mutant, noticed_by: str, tmp_path: Path, monkeypatch: Patch
