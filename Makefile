@@ -1,8 +1,8 @@
 # Every target sets up what it needs. `make help` lists them.
 
 PYTHON ?= python3
-# Test processes: more than there are cores, because the tests wait for as long as they compute.
-JOBS ?= $(shell expr $$(nproc 2> /dev/null || echo 2) + 4)
+# Test processes: more than there are cores, because the tests also wait. With two cores, six need a fifth more time of them.
+JOBS ?= $(shell expr $$(nproc 2> /dev/null || echo 2) + 2)
 
 # Each named Python has a virtual environment of its own, so that `make test PYTHON=python3.13` leaves the usual one alone.
 VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2> /dev/null)

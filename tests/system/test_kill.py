@@ -4,9 +4,11 @@ import asyncio
 import os
 import signal
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 from shiftwork import JobStatus, WorkerOrchestrator
+from shiftwork.store.sqlite.file.driver import Error, connect
 from tests.polling import wait_until
 from tests.system.conftest import Start
 
@@ -65,7 +67,7 @@ def test_a_frozen_process_loses_its_jobs_and_cannot_finish_them_late(start: Star
 
     frozen = start("sleepers.py", url, log, gate, "5")
     wait_until(lambda: started(log)[frozen.pid] >= JOBS)
-    os.kill(frozen.pid, signal.SIGSTOP)
+    wait_until(lambda: is_frozen_between_writes(frozen.pid, tmp_path / "shiftwork.db"))
     heir = start("sleepers.py", url, log, gate, "5")
     wait_until(lambda: started(log)[heir.pid] >= JOBS, within=120)  # once the lease has ended
     gate.touch()
@@ -80,6 +82,19 @@ def test_a_frozen_process_loses_its_jobs_and_cannot_finish_them_late(start: Star
         assert process.wait(timeout=30) == 0
     assert asyncio.run(outcomes(url, ids)) == {JobStatus.COMPLETED: JOBS}
     assert asyncio.run(fences_of(url, ids)) == fences
+
+
+def is_frozen_between_writes(pid: int, file: Path) -> bool:
+    """Freeze a process; let it go on if it holds the lock of the file, which keeps all others from writing."""
+    os.kill(pid, signal.SIGSTOP)
+    with closing(connect(str(file))) as db:
+        try:
+            db.execute("BEGIN IMMEDIATE")
+        except Error:
+            os.kill(pid, signal.SIGCONT)
+            return False
+        db.execute("ROLLBACK")
+    return True
 
 
 async def fences_of(url: str, ids: list[str]) -> list[int]:

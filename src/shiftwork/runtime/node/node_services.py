@@ -81,7 +81,7 @@ def make_node_services(
         on_written=reporter.written,
     )
     return NodeServices(
-        node=f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}",
+        node=f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}",
         mark=host.mark(),
         registry=registry,
         states=states,
