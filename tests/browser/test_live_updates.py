@@ -98,6 +98,7 @@ def test_paused_page_asks_nothing_and_stands_still(watched: Watched, node: Site)
 
 def test_keyboard_goes_everywhere(watched: Watched) -> None:
     page = watched.open("overview")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Overview")  # before that, no key is heard
     for key, title in {
         "p": "Pools",
         "w": "Workers",
