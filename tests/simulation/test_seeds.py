@@ -78,7 +78,7 @@ def test_the_fixed_seeds_work_and_meet_all_that_can_go_wrong() -> None:
     assert {what for what in EVERYTHING if not total[what]} == set()
 
 
-@pytest.mark.soak  # until the seed that docs/proof.md names as open is judged
+@pytest.mark.soak  # until the rule no longer gives the false alarm that docs/proof.md describes
 def test_no_fresh_seed_breaks_a_promise() -> None:
     first = int.from_bytes(os.urandom(6))
     print(f"fresh seeds from {first}")  # noqa: T201 - so that they can be played again
